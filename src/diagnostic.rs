@@ -1,0 +1,144 @@
+//! What the checker says: a message, the exact characters it is about, and what to do.
+//!
+//! Every fault found in a rule file, a CRD or an example is a [`Diagnostic`]. They are collected, never returned one at
+//! a time, so that one run shows them all; how they are drawn for people and for machines lives here as well. Nothing
+//! in this module knows what a rule is.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A text that diagnostics point into, with the name that people know it by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// The path as the user wrote it, or `<stdin>`.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+}
+
+impl SourceFile {
+    /// A source file from its path and text.
+    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
+        Arc::new(Self { path: path.into(), text: text.into() })
+    }
+
+    /// Line and column (both from 1; the column counts characters) of a byte offset. Offsets past the end give the end.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &self.text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// A range of bytes in a [`SourceFile`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// The span from `start` to `end` (exclusive).
+    pub const fn new(start: usize, end: usize) -> Self {
+        Self { start, end }
+    }
+}
+
+/// A place in a rule file that a compiled rule remembers, so that errors at run time can still name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// The file.
+    pub file: Arc<SourceFile>,
+    /// The bytes in it.
+    pub span: Span,
+}
+
+impl fmt::Display for Location {
+    /// `path:line:column`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.file.line_column(self.span.start);
+        write!(f, "{}:{line}:{column}", self.file.path)
+    }
+}
+
+/// How bad it is: an error refuses the rule set, a warning does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The rule set cannot be used.
+    Error,
+    /// It can, but a person should look.
+    Warning,
+}
+
+/// One fault, where it is, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Error or warning.
+    pub severity: Severity,
+    /// A stable kebab-case name of the kind of fault, for SARIF rule ids and tests (`unknown-field`).
+    pub code: &'static str,
+    /// One line, no full stop, code in backticks.
+    pub message: String,
+    /// Where it is.
+    pub at: Location,
+    /// Said under the caret.
+    pub label: Option<String>,
+    /// Other places that explain it (`first defined here`).
+    pub related: Vec<(Location, String)>,
+    /// What to do, one hint a line.
+    pub help: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error at a place.
+    pub fn error(code: &'static str, message: impl Into<String>, at: Location) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            at,
+            label: None,
+            related: Vec::new(),
+            help: Vec::new(),
+        }
+    }
+
+    /// A warning at a place.
+    pub fn warning(code: &'static str, message: impl Into<String>, at: Location) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message, at) }
+    }
+
+    /// Adds what is said under the caret.
+    #[must_use]
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        self.label = Some(text.into());
+        self
+    }
+
+    /// Adds a hint.
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help.push(text.into());
+        self
+    }
+
+    /// Adds another place.
+    #[must_use]
+    pub fn related(mut self, at: Location, text: impl Into<String>) -> Self {
+        self.related.push((at, text.into()));
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    /// One line: `path:line:column: message`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}

@@ -1,0 +1,3 @@
+//! The `network-operator` binary.
+
+fn main() {}
