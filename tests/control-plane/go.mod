@@ -1,0 +1,3 @@
+module control-plane
+
+go 1.26
