@@ -74,7 +74,7 @@ func binariesFor(ctx context.Context, home, version string, wanted []component) 
 //	bin/etcd-VERSION/etcd         linked into the folder of each Kubernetes version
 //	bin/control-plane             this program
 //	bin/.lock                     held while something is compiled
-//	.build/MODULE-VERSION/        the generated modules (see module.go)
+//	.build/MODULE-VERSION/        the generated modules (see module.go), while something is compiled
 type builder struct {
 	home     string
 	version  kubeVersion
@@ -93,7 +93,7 @@ func (b *builder) ensure(ctx context.Context, wanted []component) error {
 	}
 	// Concurrent builds would write to the same files.
 	lock, err := waitForLock(ctx, filepath.Join(b.home, "bin", ".lock"), func(owner string) {
-		b.progress.note("waiting for another build (process %s)", owner)
+		note("waiting for another build (process %s)", owner)
 	})
 	if err != nil {
 		return err
@@ -108,16 +108,17 @@ func (b *builder) ensure(ctx context.Context, wanted []component) error {
 			return err
 		}
 	}
-	return nil
+	// What remains after a failure is worth a look; after a success it is only in the way of tools that walk the tree.
+	return os.RemoveAll(b.workFolder())
 }
 
 func (b *builder) compile(ctx context.Context, component component) error {
-	compiled := func(packages int) { b.progress.say("%d packages", packages) }
+	compiled := func(packages int) { b.progress.say("%d packages compiled", packages) }
 	if component == etcd {
 		return b.compileEtcd(ctx, compiled)
 	}
 	module := &buildModule{
-		folder:  filepath.Join(b.home, ".build", "kubernetes-"+b.version.text),
+		folder:  filepath.Join(b.workFolder(), "kubernetes-"+b.version.text),
 		path:    "k8s.io/kubernetes",
 		version: b.version.text,
 		sibling: b.version.libraries(),
@@ -137,7 +138,7 @@ func (b *builder) compileEtcd(ctx context.Context, compiled func(int)) error {
 	shared := b.sharedEtcd()
 	if !executable(shared) {
 		module := &buildModule{
-			folder:  filepath.Join(b.home, ".build", "etcd-"+etcdVersion),
+			folder:  filepath.Join(b.workFolder(), "etcd-"+etcdVersion),
 			path:    "go.etcd.io/etcd/server/v3",
 			version: etcdVersion,
 		}
@@ -156,6 +157,8 @@ func (b *builder) compileEtcd(ctx context.Context, compiled func(int)) error {
 	}
 	return os.Link(shared, b.binary(etcd))
 }
+
+func (b *builder) workFolder() string { return filepath.Join(b.home, ".build") }
 
 func (b *builder) binary(component component) string {
 	return filepath.Join(b.folder(), string(component))

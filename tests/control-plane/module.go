@@ -112,7 +112,7 @@ func (m *buildModule) compile(ctx context.Context, pkg, linkerFlags, target stri
 		compiled(packages)
 		return false
 	}}
-	command := m.command(ctx, "build", "-v", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", linkerFlags, "-o", unfinished, pkg)
+	command := m.command(ctx, "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", linkerFlags, "-o", unfinished, pkg)
 	command.Stderr = watch
 	if err := runChild(ctx, command); err != nil {
 		return fmt.Errorf("compile %s@%s: %w\n%s", pkg, m.version, err, watch.kept())
@@ -135,8 +135,8 @@ func (m *buildModule) command(ctx context.Context, args ...string) *exec.Cmd {
 	command := exec.Command("go", args...)
 	command.Dir = m.folder
 	// Static binaries run on any Linux, and need no C compiler here. A go.work around this repository is not meant for
-	// Kubernetes.
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	// Kubernetes. -mod=mod lets Go add the checksums of the siblings to the generated go.sum.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 	return command
 }
 

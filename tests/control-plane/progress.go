@@ -26,9 +26,9 @@ func newProgress() *progress {
 	return p
 }
 
-// note prints a line of its own.
-func (p *progress) note(format string, args ...any) {
-	fmt.Fprintf(p.out, "control-plane: "+format+"\n", args...)
+// note prints a line for the person in front of it; stdout is for programs.
+func note(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "control-plane: "+format+"\n", args...)
 }
 
 // say replaces what is shown beside the elapsed time of the step that is running.
