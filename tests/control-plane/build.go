@@ -122,6 +122,7 @@ func (b *builder) compile(ctx context.Context, component component) error {
 		path:    "k8s.io/kubernetes",
 		version: b.version.text,
 		sibling: b.version.libraries(),
+		newer:   quirksOf(b.version).newerDependencies,
 	}
 	if err := module.prepare(ctx); err != nil {
 		return err

@@ -25,7 +25,9 @@ type buildModule struct {
 	version string
 	// sibling is the version under which the modules in sibling folders are published.
 	sibling string
-	source  string // folder with the module's source, known after prepare
+	// newer are dependencies to take in another version than the module asks for.
+	newer  map[string]string
+	source string // folder with the module's source, known after prepare
 }
 
 // prepare downloads the module and writes go.mod and go.sum.
@@ -62,7 +64,11 @@ func (m *buildModule) prepare(ctx context.Context) error {
 	if err := json.Unmarshal(output, &original); err != nil {
 		return fmt.Errorf("read go.mod of %s@%s: %w", m.path, m.version, err)
 	}
-	return m.edit(ctx, original.edits(m.path, m.version, m.sibling)...)
+	edits := original.edits(m.path, m.version, m.sibling)
+	for path, version := range m.newer {
+		edits = append(edits, "-replace="+path+"="+path+"@"+version)
+	}
+	return m.edit(ctx, edits...)
 }
 
 // edit changes the generated go.mod.

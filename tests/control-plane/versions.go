@@ -55,6 +55,8 @@ func versionFlagDefault() string {
 type quirks struct {
 	// generateOpenAPI: the module as published does not compile, because the generated OpenAPI package is not part of it.
 	generateOpenAPI bool
+	// newerDependencies replace what Kubernetes was released with, where that does not work with today's Go.
+	newerDependencies map[string]string
 	// versionPackages hold the variables that say which version a binary is. Built without them, a server claims to be
 	// v0.0.0-master, which kubectl and client libraries cannot parse.
 	versionPackages []string
@@ -69,6 +71,9 @@ func quirksOf(v kubeVersion) quirks {
 	}
 	if v.minor < 24 {
 		q.generateOpenAPI = true
+		// v1.0.1 reads Go's maps in the layout that they had before Go 1.18; with it, the server panics on each write of a
+		// custom resource.
+		q.newerDependencies = map[string]string{"github.com/modern-go/reflect2": "v1.0.2"}
 		q.versionPackages = append(q.versionPackages, "k8s.io/client-go/pkg/version")
 	}
 	if v.minor < 28 {

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"os"
+	"testing"
+)
+
+// Some tests need this program as a process of its own: one that can be killed, or whose input can end. They run the test
+// binary again with this variable set to what it should be.
+const actAs = "CONTROL_PLANE_TEST_ACT_AS"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(actAs) {
+	case "":
+		os.Exit(m.Run())
+	case "program":
+		main()
+	case "parent":
+		parentOfSleep()
+	}
+}
