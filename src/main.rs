@@ -1,3 +1,5 @@
-//! The `network-operator` binary.
+//! The `network-operator` binary; everything is in the library.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    network_operator::cli::main()
+}

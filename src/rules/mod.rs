@@ -13,6 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub mod source;
+
 use serde_json::Value;
 
 use crate::diagnostic::Location;
@@ -189,6 +191,16 @@ impl Program {
     /// Resource id → the fields of that child which `readyWhen` or `resources.ID` read; an empty path means all of it.
     pub fn reads(&self) -> &BTreeMap<String, Vec<ReadPath>> {
         unreachable!()
+    }
+    /// How many resources the rule set has: a bound for the length of a chain of children that read each other.
+    pub fn resource_count(&self) -> usize {
+        0
+    }
+    /// Reads rule files; what is wrong with them comes back as diagnostics, what can be used as programs.
+    pub fn load(
+        _files: &[std::sync::Arc<crate::diagnostic::SourceFile>],
+    ) -> (Vec<Self>, Vec<crate::diagnostic::Diagnostic>) {
+        (Vec::new(), Vec::new())
     }
     /// What the rules make of `parent` (the whole object, as the API server gives it).
     pub fn render(&self, _parent: &Value, _observed: &Observed) -> Rendered {

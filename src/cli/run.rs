@@ -1,0 +1,150 @@
+//! `network-operator run`: the operator itself, in a cluster or as a local process.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::{error, info};
+
+use crate::cluster::Cluster;
+use crate::controller::{Controller, Loaded, Options};
+use crate::rules::{Program, source};
+use crate::telemetry::log;
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Rule files, or folders with rule files.
+    #[arg(long, value_name = "PATH", num_args = 1.., env = "NETWORK_OPERATOR_RULES", value_delimiter = ',', default_value = "rules")]
+    rules: Vec<PathBuf>,
+    /// Kubeconfig file; without it KUBECONFIG, ~/.kube/config, or the pod's service account is used.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Work in this namespace only; may be given several times. Without it: in all.
+    #[arg(long, value_name = "NAMESPACE", env = "NETWORK_OPERATOR_NAMESPACES", value_delimiter = ',')]
+    namespace: Vec<String>,
+    /// Elect a leader by Lease before writing.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true"
+    )]
+    leader_elect: bool,
+    /// How many Networks are reconciled at once.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    concurrency: u16,
+    /// Deadline of every single call to the API server, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
+    call_timeout: f32,
+    /// Log level (`error`, `warn`, `info`, `debug`, `trace`) or filter.
+    #[arg(long, value_name = "FILTER", default_value = "info", env = "RUST_LOG")]
+    log: String,
+    /// How log lines look.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = log::Format::Auto)]
+    log_format: log::Format,
+}
+
+/// Runs the operator until SIGTERM or SIGINT.
+pub fn main(args: &Args) -> ExitCode {
+    if let Err(message) = log::init(args.log_format, &args.log) {
+        return super::fail(&message);
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return super::fail(&format!("cannot start the runtime: {error}")),
+    };
+    match runtime.block_on(run(args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => super::fail(&message),
+    }
+}
+
+async fn run(args: &Args) -> Result<(), String> {
+    if args.leader_elect {
+        return Err("leader election is not available yet; run a single replica with `--leader-elect=false`".to_owned());
+    }
+    let deadline = Duration::try_from_secs_f32(args.call_timeout)
+        .ok()
+        .filter(|deadline| !deadline.is_zero())
+        .ok_or_else(|| format!("`--call-timeout {}` is not a number of seconds", args.call_timeout))?;
+    let loaded = load(&args.rules)?;
+    let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let server = config.cluster_url.to_string();
+    let cluster = Cluster::connect(config, deadline)
+        .map_err(|error| format!("cannot set up the connection to {server}: {error}"))?;
+    let options = Options {
+        namespaces: args.namespace.clone(),
+        concurrency: usize::from(args.concurrency),
+        grace: Duration::from_secs(5),
+    };
+    let sets: Vec<_> =
+        loaded.programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();
+    info!("network-operator {} at {server}, rules {}", env!("CARGO_PKG_VERSION"), sets.join(", "));
+    Controller::new(cluster, options).run(loaded, stop_signal()?).await;
+    info!("stopped");
+    Ok(())
+}
+
+/// Loads the rules; what is wrong with them goes to the log. An error only if nothing at all can be used.
+fn load(paths: &[PathBuf]) -> Result<Loaded, String> {
+    let files = source::read(paths).map_err(|error| error.to_string())?;
+    let (programs, diagnostics) = Program::load(&files);
+    let errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == crate::diagnostic::Severity::Error);
+    for diagnostic in &diagnostics {
+        error!("{diagnostic}");
+    }
+    if programs.is_empty() {
+        let places: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(format!(
+            "no usable rule set in {}; `network-operator check` says what is wrong",
+            places.join(", ")
+        ));
+    }
+    Ok(Loaded { programs: programs.into_iter().map(Arc::new).collect(), frozen: Vec::new(), unknown_frozen: errors })
+}
+
+/// The connection settings: `--kubeconfig`, else what kubectl would use, else the pod's service account.
+pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<Config, String> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    if let Some(file) = file {
+        let kubeconfig = Kubeconfig::read_from(file)
+            .map_err(|error| format!("cannot read kubeconfig {}: {error}", file.display()))?;
+        return Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .map_err(|error| format!("cannot use kubeconfig {}: {error}", file.display()));
+    }
+    if context.is_some() {
+        return Config::from_kubeconfig(&options).await.map_err(|error| format!("cannot use the kubeconfig: {error}"));
+    }
+    Config::infer().await.map_err(|error| format!("no way to reach a cluster: {error}; give `--kubeconfig FILE`"))
+}
+
+/// Turns true at SIGTERM or SIGINT.
+fn stop_signal() -> Result<watch::Receiver<bool>, String> {
+    let (sender, receiver) = watch::channel(false);
+    let mut terminate =
+        signal(SignalKind::terminate()).map_err(|error| format!("cannot listen for SIGTERM: {error}"))?;
+    let mut interrupt =
+        signal(SignalKind::interrupt()).map_err(|error| format!("cannot listen for SIGINT: {error}"))?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        sender.send_replace(true);
+        // Kept alive so that late receivers see the value rather than a closed channel.
+        std::future::pending::<()>().await;
+    });
+    Ok(receiver)
+}

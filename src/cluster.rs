@@ -1,0 +1,210 @@
+//! The cluster: the one module that writes to the API server, and the few reads that are not watches.
+//!
+//! Every write is a server-side apply with field manager `network-operator`, or a delete, and every one carries a
+//! precondition, so that a stale idea of the cluster can fail but never harm:
+//!
+//! * A *create* is an apply whose body says `resourceVersion: "1"`. No stored object can have it (etcd's first write is
+//!   revision 2), so the server creates the object if there is none and answers 409 without touching it if there is one. That
+//!   refuses what is not ours atomically and without a read, and unlike a POST leaves an Apply entry in `managedFields`,
+//!   so that a field dropped from a rule later goes away.
+//! * An *update* says the UID of the object that it is meant for. If that object is gone, or another has taken its name, the
+//!   server refuses.
+//! * A *delete* has UID and resourceVersion as preconditions.
+//!
+//! Every call has a deadline of ours; kube's own retry is off (it would try for minutes inside one call), since the work
+//! queue retries whole reconciles.
+
+#![expect(clippy::disallowed_methods, reason = "this is the one module that writes to the API server")]
+
+use std::future::Future;
+use std::time::Duration;
+
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::core::{GroupVersionKind, PartialObjectMeta};
+use kube::discovery::{ApiCapabilities, Scope};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+
+use crate::api_error::{ApiError, Call};
+use crate::identity::MANAGER;
+use crate::kinds::Kind;
+use crate::rules::Gvk;
+
+/// No stored object has this resourceVersion.
+const NEVER: &str = "1";
+
+/// What an apply must find.
+#[derive(Debug, Clone, Copy)]
+pub enum Expect<'a> {
+    /// Nothing of that name.
+    Nothing,
+    /// The object with this UID.
+    Object(&'a str),
+}
+
+/// A kind as discovery describes it.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// For URLs.
+    pub resource: ApiResource,
+    /// Objects live in namespaces.
+    pub namespaced: bool,
+    /// It has the status subresource.
+    pub has_status: bool,
+}
+
+/// A connection to the API server.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    deadline: Duration,
+}
+
+impl Cluster {
+    /// Connects with `config`; `deadline` bounds every single call.
+    pub fn connect(mut config: Config, deadline: Duration) -> Result<Self, kube::Error> {
+        config.default_retry = false;
+        config.headers.push((
+            http::header::USER_AGENT,
+            http::HeaderValue::from_static(concat!("network-operator/", env!("CARGO_PKG_VERSION"))),
+        ));
+        Ok(Self { client: Client::try_from(config)?, deadline })
+    }
+
+    /// The client, for watches. Writes go through this module only.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Asks discovery for a kind. `Ok(None)`: the server does not know it (its CRD is not installed).
+    pub async fn discover(&self, gvk: &Gvk) -> Result<Option<Served>, ApiError> {
+        let call = Call {
+            verb: "discover",
+            resource: gvk.kind.clone(),
+            group: gvk.group.clone(),
+            namespace: String::new(),
+            name: String::new(),
+        };
+        let kube_gvk = GroupVersionKind::gvk(&gvk.group, &gvk.version, &gvk.kind);
+        let found = kube::discovery::pinned_kind(&self.client, &kube_gvk);
+        match tokio::time::timeout(self.deadline, found).await {
+            Err(_) => Err(ApiError::deadline(call, self.deadline)),
+            Ok(Ok((resource, capabilities))) => Ok(Some(served(resource, &capabilities))),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+            Ok(Err(kube::Error::Discovery(_))) => Ok(None),
+            Ok(Err(error)) => Err(ApiError::from_kube(call, &error)),
+        }
+    }
+
+    /// Applies a child. `force` takes fields that other managers own.
+    pub async fn apply(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        mut body: Value,
+        expect: Expect<'_>,
+        force: bool,
+    ) -> Result<DynamicObject, ApiError> {
+        match expect {
+            Expect::Nothing => body["metadata"]["resourceVersion"] = json!(NEVER),
+            Expect::Object(uid) => body["metadata"]["uid"] = json!(uid),
+        }
+        let mut params = PatchParams::apply(MANAGER);
+        params.force = force;
+        let api = self.api(kind, namespace);
+        let patch = Patch::Apply(&body);
+        self.bounded(call("patch", kind, "", namespace, name), api.patch(name, &params, &patch)).await
+    }
+
+    /// Applies a parent's status.
+    pub async fn apply_status(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        status: &Value,
+    ) -> Result<DynamicObject, ApiError> {
+        let body = json!({
+            "apiVersion": kind.resource.api_version, "kind": kind.resource.kind,
+            "metadata": {"name": name, "namespace": namespace, "uid": uid}, "status": status,
+        });
+        let params = PatchParams::apply(MANAGER).force();
+        let api = self.api(kind, namespace);
+        let patch = Patch::Apply(&body);
+        self.bounded(call("patch", kind, "/status", namespace, name), api.patch_status(name, &params, &patch)).await
+    }
+
+    /// Deletes a child if it is still the object that was planned for. That it is gone already is fine.
+    pub async fn delete(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        resource_version: Option<&str>,
+    ) -> Result<(), ApiError> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: resource_version.map(str::to_owned),
+            }),
+            ..DeleteParams::background()
+        };
+        let api = self.api(kind, namespace);
+        match self.bounded(call("delete", kind, "", namespace, name), api.delete(name, &params)).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.problem == crate::api_error::Problem::Gone => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The metadata of an object; `None` if there is none.
+    pub async fn metadata(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<PartialObjectMeta<DynamicObject>>, ApiError> {
+        let api = self.api(kind, namespace);
+        self.bounded(call("get", kind, "", namespace, name), api.get_metadata_opt(name)).await
+    }
+
+    fn api(&self, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, &kind.resource)
+    }
+
+    async fn bounded<T>(
+        &self,
+        call: Call,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, ApiError> {
+        match tokio::time::timeout(self.deadline, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(ApiError::from_kube(call, &error)),
+            Err(_) => Err(ApiError::deadline(call, self.deadline)),
+        }
+    }
+}
+
+fn call(verb: &'static str, kind: &Kind, subresource: &str, namespace: &str, name: &str) -> Call {
+    Call {
+        verb,
+        resource: format!("{}{subresource}", kind.resource.plural),
+        group: kind.gvk.group.clone(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn served(resource: ApiResource, capabilities: &ApiCapabilities) -> Served {
+    Served {
+        namespaced: capabilities.scope == Scope::Namespaced,
+        has_status: capabilities
+            .subresources
+            .iter()
+            .any(|(sub, _)| sub.plural.ends_with("/status") || sub.plural == "status"),
+        resource,
+    }
+}

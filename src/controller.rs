@@ -1,0 +1,214 @@
+//! The controller: wires informers, queue, workers and rules together and runs the control loop until told to stop.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{debug, error, info, warn};
+
+use crate::cluster::Cluster;
+use crate::identity;
+use crate::informer::{self, Role, Shared};
+use crate::kinds::{Kind, Kinds};
+use crate::observe::Interest;
+use crate::queue::{Backoff, Lane, WorkQueue};
+use crate::reconcile::{ActiveRules, Outcome, Reconciler, describe};
+use crate::rules::{Gvk, Program};
+use crate::store::Store;
+
+/// How the controller runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Namespaces to work in; empty for all.
+    pub namespaces: Vec<String>,
+    /// How many reconciles run at once.
+    pub concurrency: usize,
+    /// How long work in progress may take to finish after the stop signal.
+    pub grace: Duration,
+}
+
+/// Rules as loaded: the usable ones, and what is known of the others.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// Usable rule sets.
+    pub programs: Vec<Arc<Program>>,
+    /// Names of rule sets without a usable version.
+    pub frozen: Vec<String>,
+    /// Some file could not be read so far as to know its rule set's name.
+    pub unknown_frozen: bool,
+}
+
+/// Turns true once an informer has its first list.
+type Synced = watch::Receiver<bool>;
+
+/// See the module.
+pub struct Controller {
+    options: Options,
+    reconciler: Arc<Reconciler>,
+    informers: Mutex<HashMap<(Gvk, Role), Vec<Synced>>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Controller {
+    /// A controller that does nothing yet.
+    pub fn new(cluster: Cluster, options: Options) -> Self {
+        let shared = Arc::new(Shared {
+            cluster,
+            store: Arc::new(Store::default()),
+            queue: Arc::new(WorkQueue::new(Backoff::default())),
+            interest: RwLock::default(),
+            names: crate::store::Interner::default(),
+        });
+        let reconciler = Arc::new(Reconciler { shared, kinds: Arc::new(Kinds::default()), rules: RwLock::default() });
+        Self { options, reconciler, informers: Mutex::default(), tasks: Mutex::default() }
+    }
+
+    /// Runs until `stop` turns true, then finishes what is in flight.
+    pub async fn run(&self, rules: Loaded, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = self.install(rules) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        let (parents, children) = self.reconciler.shared.store.len();
+        info!("caches are in sync: {parents} parents, {children} children");
+        let mut workers = JoinSet::new();
+        for _ in 0..self.options.concurrency {
+            workers.spawn(work(self.reconciler.clone()));
+        }
+        let _ = stop.wait_for(|stop| *stop).await;
+        let working = self.reconciler.shared.queue.working();
+        info!("stopping; {working} reconciles in flight");
+        self.reconciler.shared.queue.close();
+        if tokio::time::timeout(self.options.grace, async { while workers.join_next().await.is_some() {} })
+            .await
+            .is_err()
+        {
+            warn!("gave up on {} reconciles that did not end within {:?}", workers.len(), self.options.grace);
+        }
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+
+    /// Puts rules in force: watches what they need, waits until those caches are complete, swaps, and has every parent
+    /// reconciled.
+    pub async fn install(&self, loaded: Loaded) {
+        let mut rules = ActiveRules {
+            frozen: loaded.frozen.into_iter().collect(),
+            unknown_frozen: loaded.unknown_frozen,
+            ..ActiveRules::default()
+        };
+        let mut interest = Interest::default();
+        let mut parents = Vec::new();
+        let mut children = Vec::new();
+        for program in &loaded.programs {
+            let parent = self.discover(program.parent(), true).await;
+            interest.parents.insert(identity::parent_label_key(&parent.gvk), parent.id);
+            for (id, paths) in program.reads() {
+                interest.reads.insert(format!("{}/{id}", program.name()), paths.clone());
+            }
+            rules.by_parent.entry(parent.id).or_default().push(program.clone());
+            parents.push(parent);
+            for gvk in program.child_kinds() {
+                children.push(self.discover(&gvk, false).await);
+            }
+        }
+        *self.reconciler.shared.interest.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(interest);
+        let mut syncing = Vec::new();
+        for kind in &children {
+            syncing.extend(self.watch(kind, Role::Child));
+        }
+        for kind in &parents {
+            syncing.extend(self.watch(kind, Role::Parent));
+        }
+        for mut synced in syncing {
+            // An informer only ends when the whole controller does.
+            let _ = synced.wait_for(|synced| *synced).await;
+        }
+        *self.reconciler.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        for kind in &parents {
+            for key in self.reconciler.shared.store.parents(kind.id) {
+                self.reconciler.shared.queue.add(key, Lane::Slow);
+            }
+        }
+    }
+
+    /// Asks the API server for a kind until it knows it.
+    async fn discover(&self, gvk: &Gvk, parent: bool) -> Arc<Kind> {
+        if let Some(kind) = self.reconciler.kinds.find(gvk) {
+            return kind;
+        }
+        let mut delay = Duration::from_millis(500);
+        let mut said = String::new();
+        loop {
+            let trouble = match self.reconciler.shared.cluster.discover(gvk).await {
+                Ok(Some(served)) if !served.namespaced => {
+                    format!("{} is cluster-scoped; only namespaced kinds can be used", gvk.kind)
+                }
+                Ok(Some(served)) if parent && !served.has_status => format!(
+                    "the CRD of {} has no status subresource; add `subresources: {{status: {{}}}}` to its version {}, else every status write would look like a change of the spec",
+                    gvk.kind, gvk.version
+                ),
+                Ok(Some(served)) => return self.reconciler.kinds.add(gvk.clone(), served.resource),
+                Ok(None) => format!(
+                    "the API server does not know {} ({}/{}); is its CRD installed?",
+                    gvk.kind, gvk.group, gvk.version
+                ),
+                Err(error) => error.to_string(),
+            };
+            if trouble != said {
+                warn!("not ready: {trouble}");
+                said = trouble;
+            }
+            tokio::time::sleep(delay).await;
+            delay = (delay * 2).min(Duration::from_secs(15));
+        }
+    }
+
+    /// Starts the informers of a kind, unless they run already.
+    fn watch(&self, kind: &Arc<Kind>, role: Role) -> Vec<Synced> {
+        let mut informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = informers.entry((kind.gvk.clone(), role)).or_default();
+        if running.is_empty() {
+            let everywhere = self.options.namespaces.is_empty().then_some(None).into_iter();
+            let named = self.options.namespaces.iter().cloned().map(Some);
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            for namespace in everywhere.chain(named) {
+                let (sender, receiver) = watch::channel(false);
+                debug!("watching {} in {}", kind.resource.plural, namespace.as_deref().unwrap_or("all namespaces"));
+                tasks.spawn(informer::run(self.reconciler.shared.clone(), kind.clone(), namespace, role, sender));
+                running.push(receiver);
+            }
+        }
+        running.clone()
+    }
+}
+
+/// A worker: takes keys from the queue until it is closed.
+async fn work(reconciler: Arc<Reconciler>) {
+    let queue = reconciler.shared.queue.clone();
+    while let Some(taken) = queue.next().await {
+        // A panic is a bug of ours; it must not take the other parents down with it.
+        let outcome = AssertUnwindSafe(reconciler.reconcile(&taken.key)).catch_unwind().await;
+        match outcome {
+            Ok(Outcome::Settled) => queue.done(&taken.key),
+            Ok(Outcome::Retry(at_least)) => {
+                let delay = queue.retry(&taken.key, at_least);
+                debug!(failures = taken.failures + 1, "{}/{} again in {delay:?}", taken.key.namespace, taken.key.name);
+            }
+            Err(panic) => {
+                let text = panic
+                    .downcast_ref::<&str>()
+                    .copied()
+                    .map(str::to_owned)
+                    .or_else(|| panic.downcast_ref::<String>().cloned());
+                let who =
+                    reconciler.kinds.get(taken.key.kind).map(|kind| describe(&kind, &taken.key)).unwrap_or_default();
+                error!("{who}: the reconcile panicked, please report this: {}", text.unwrap_or_default());
+                queue.retry(&taken.key, None);
+            }
+        }
+    }
+}

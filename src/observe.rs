@@ -1,0 +1,180 @@
+//! From an object as the API server sends it to what the store keeps of it. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use kube::api::DynamicObject;
+use serde_json::{Map, Value, json};
+
+use crate::fingerprint::{self, Fingerprint, ListKinds};
+use crate::identity::{MANAGER, ON_REMOVE, SOURCE, parse_source};
+use crate::kinds::{Kind, KindId};
+use crate::plan::Applied;
+use crate::rules::ReadPath;
+use crate::store::{ChildRecord, ParentRecord, Version};
+
+/// What children are observed for: the label keys of the parent kinds, and the fields that rules read.
+#[derive(Debug, Clone, Default)]
+pub struct Interest {
+    /// Label key → parent kind.
+    pub parents: BTreeMap<String, KindId>,
+    /// `RULESET/ID` → fields.
+    pub reads: BTreeMap<String, Vec<ReadPath>>,
+}
+
+/// The store's record of a child; `None` if it carries no parent's label. `desired` is given for the answer to an apply.
+pub fn child(
+    object: DynamicObject,
+    kind: &Kind,
+    interest: &Interest,
+    desired: Option<Fingerprint>,
+) -> Option<ChildRecord> {
+    let metadata = object.metadata;
+    let labels = metadata.labels.as_ref()?;
+    let parent = interest.parents.iter().find_map(|(key, kind)| Some((*kind, Arc::from(labels.get(key)?.as_str()))))?;
+    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
+    let source: Box<str> = annotation(SOURCE).map(String::as_str).unwrap_or_default().into();
+    let body = with_metadata(object.data, &metadata);
+    let projection = own_fields(&metadata, None).map(|owned| fingerprint::of_observed(owned, &body, &kind.lists));
+    let reads = parse_source(&source)
+        .and_then(|(rule_set, id, _)| interest.reads.get(&format!("{rule_set}/{id}")))
+        .filter(|paths| !paths.is_empty())
+        .map(|paths| Box::new(pick(&body, paths)));
+    Some(ChildRecord {
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        version: Version::parse(metadata.resource_version.as_deref()),
+        owner: controller_uid(&metadata).map(Arc::from),
+        parent,
+        kept: annotation(ON_REMOVE).is_some_and(|word| word == "keep"),
+        deleting: metadata.deletion_timestamp.is_some().then(|| metadata.finalizers.clone().unwrap_or_default().into()),
+        applied: desired.zip(projection).map(|(desired, projection)| Applied { desired, projection }),
+        projection,
+        reads,
+        source,
+    })
+}
+
+/// The store's record of a parent. `desired_status` is given for the answer to a status apply.
+pub fn parent(
+    object: DynamicObject,
+    kind: &Kind,
+    desired_status: Option<Fingerprint>,
+) -> Result<ParentRecord, serde_json::Error> {
+    let mut metadata = object.metadata;
+    let managed = metadata.managed_fields.take();
+    let mut data = object.data;
+    let status_fields =
+        managed.iter().flatten().find(|entry| is_own(entry, Some("status"))).and_then(|entry| entry.fields_v1.as_ref());
+    let status = status_fields.map(|owned| fingerprint::of_observed(&owned.0, &data, &kind.lists));
+    let held = data.as_object_mut().and_then(|data| data.remove("status"));
+    let mut intent_of = with_metadata(data.clone(), &metadata);
+    intent_of["metadata"]["deletionTimestamp"] = json!(metadata.deletion_timestamp);
+    let intent = fingerprint::of_desired(&intent_of, &ListKinds::default());
+    if let (Some(status), Some(data)) = (held, data.as_object_mut()) {
+        data.insert("status".to_owned(), status);
+    }
+    let mut whole = Map::new();
+    whole.insert("apiVersion".to_owned(), json!(kind.resource.api_version));
+    whole.insert("kind".to_owned(), json!(kind.resource.kind));
+    whole.insert("metadata".to_owned(), serde_json::to_value(&metadata)?);
+    if let Value::Object(data) = data {
+        whole.extend(data);
+    }
+    Ok(ParentRecord {
+        json: serde_json::to_vec(&whole)?.into(),
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        version: Version::parse(metadata.resource_version.as_deref()),
+        deleting: metadata.deletion_timestamp.is_some(),
+        intent,
+        status,
+        status_applied: desired_status.zip(status).map(|(desired, projection)| Applied { desired, projection }),
+    })
+}
+
+/// UID of the owner that is the controller.
+pub fn controller_uid(metadata: &ObjectMeta) -> Option<&str> {
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
+}
+
+fn is_own(entry: &ManagedFieldsEntry, subresource: Option<&str>) -> bool {
+    entry.manager.as_deref() == Some(MANAGER)
+        && entry.operation.as_deref() == Some("Apply")
+        && entry.subresource.as_deref().filter(|subresource| !subresource.is_empty()) == subresource
+}
+
+fn own_fields<'a>(metadata: &'a ObjectMeta, subresource: Option<&str>) -> Option<&'a Value> {
+    let entries = metadata.managed_fields.as_deref().unwrap_or_default();
+    entries
+        .iter()
+        .find(|entry| is_own(entry, subresource))
+        .and_then(|entry| entry.fields_v1.as_ref())
+        .map(|fields| &fields.0)
+}
+
+/// The object with those parts of its metadata that an apply can own.
+fn with_metadata(mut data: Value, metadata: &ObjectMeta) -> Value {
+    let own = json!({
+        "labels": metadata.labels, "annotations": metadata.annotations,
+        "ownerReferences": metadata.owner_references, "finalizers": metadata.finalizers,
+        "name": metadata.name, "namespace": metadata.namespace,
+    });
+    if !data.is_object() {
+        data = Value::Object(Map::new());
+    }
+    data["metadata"] = own;
+    data
+}
+
+/// Only the fields at `paths`; a path that ends inside a list keeps the whole list.
+fn pick(object: &Value, paths: &[ReadPath]) -> Value {
+    let mut picked = Value::Object(Map::new());
+    for path in paths {
+        copy_path(object, &mut picked, path);
+    }
+    picked
+}
+
+fn copy_path(from: &Value, to: &mut Value, path: &[String]) {
+    let Some((first, rest)) = path.split_first() else {
+        *to = from.clone();
+        return;
+    };
+    match (from.get(first), from.is_object()) {
+        (Some(inner), true) => {
+            if !to.is_object() {
+                return; // An outer path has taken all of it already.
+            }
+            let slot = &mut to[first.as_str()];
+            if slot.is_null() && !rest.is_empty() && inner.is_object() {
+                *slot = Value::Object(Map::new());
+            }
+            copy_path(inner, slot, rest);
+        }
+        (_, false) => *to = from.clone(),
+        (None, true) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(paths: &[&str]) -> Vec<ReadPath> {
+        paths.iter().map(|path| path.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn only_what_rules_read_is_kept_of_a_child() {
+        let object =
+            json!({"spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80}], "type": "x"}, "status": {"a": 1}});
+        assert_eq!(pick(&object, &paths(&["spec.clusterIP"])), json!({"spec": {"clusterIP": "10.0.0.1"}}));
+        assert_eq!(
+            pick(&object, &paths(&["spec.ports.port", "status.none"])),
+            json!({"spec": {"ports": [{"port": 80}]}, "status": {}})
+        );
+        assert_eq!(pick(&object, &paths(&["spec", "spec.type"])), json!({"spec": object["spec"]}));
+        assert_eq!(pick(&object, &paths(&[""])), object);
+    }
+}

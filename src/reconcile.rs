@@ -1,0 +1,301 @@
+//! Reconcile: bring one parent's children to what the rules say, and report.
+//!
+//! render → plan → execute → report. Rendering and planning are pure and happen in microseconds; executing goes through
+//! [`crate::cluster`]. Where a child reads another one that was only just created, the three are repeated with what the
+//! API server answered, so that a chain of children needs no second trip through the queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::Value;
+use tracing::{debug, info, warn};
+
+use crate::api_error::{ApiError, Problem};
+use crate::cluster::{Cluster, Expect};
+use crate::fingerprint;
+use crate::identity::Parent;
+use crate::informer::Shared;
+use crate::kinds::{Kind, KindId, Kinds};
+use crate::observe;
+use crate::plan::{self, Action, Refusal, Step};
+use crate::rules::{Gvk, OnConflict, OnExists, OnImmutable, Program, Rendered};
+use crate::status::{self, Done, Report, Result as StepResult};
+use crate::store::{Key, ParentRecord};
+
+/// The rules in force: swapped as a whole.
+#[derive(Debug, Default)]
+pub struct ActiveRules {
+    /// Programs by parent kind, in order of their names.
+    pub by_parent: BTreeMap<KindId, Vec<Arc<Program>>>,
+    /// Rule sets that exist and have no usable version; their children stay as they are.
+    pub frozen: BTreeSet<String>,
+    /// Some rule file could not be read so far as to know whose it is: nothing is pruned whose rule set is not loaded.
+    pub unknown_frozen: bool,
+}
+
+impl ActiveRules {
+    fn is_frozen(&self, rule_set: &str) -> bool {
+        self.frozen.contains(rule_set)
+            || (self.unknown_frozen && !self.by_parent.values().flatten().any(|program| program.name() == rule_set))
+    }
+}
+
+/// How a reconcile ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is as the rules say, or waits for an event that will come by itself.
+    Settled,
+    /// Something failed; try again after the key's backoff, or after this.
+    Retry(Option<Duration>),
+}
+
+/// Reconciles parents. Holds no state of its own.
+pub struct Reconciler {
+    /// The connection, the store and the queue.
+    pub shared: Arc<Shared>,
+    /// All kinds that take part.
+    pub kinds: Arc<Kinds>,
+    /// The rules in force.
+    pub rules: RwLock<Arc<ActiveRules>>,
+}
+
+impl Reconciler {
+    /// Brings the children of one parent to what the rules say.
+    pub async fn reconcile(&self, key: &Key) -> Outcome {
+        let Some(kind) = self.kinds.get(key.kind) else { return Outcome::Settled };
+        let Some(record) = self.shared.store.parent(key) else {
+            self.say_deleted(&kind, key);
+            return Outcome::Settled;
+        };
+        if record.deleting {
+            debug!("{} is being deleted; its children are the garbage collector's", describe(&kind, key));
+            return Outcome::Settled;
+        }
+        let object: Value = match serde_json::from_slice(&record.json) {
+            Ok(object) => object,
+            Err(error) => {
+                warn!("{}: cannot read what the store kept of it: {error}", describe(&kind, key));
+                return Outcome::Settled;
+            }
+        };
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let programs = rules.by_parent.get(&key.kind).map(Vec::as_slice).unwrap_or_default();
+        if programs.is_empty() {
+            return Outcome::Settled;
+        }
+        let parent = Parent {
+            gvk: kind.gvk.clone(),
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
+            uid: record.uid.to_string(),
+        };
+
+        let mut report = Report::default();
+        // A chain of children that read each other is at most as long as there are resources.
+        for _ in 0..=programs.iter().map(|program| program.resource_count()).sum::<usize>() {
+            let rendered = self.render(key, &record, programs, &object);
+            let steps = self.plan(&parent, key, &rules, programs, &rendered);
+            let results = join_all(steps.into_iter().map(|step| self.execute(&parent, key, step))).await;
+            let wrote = results.iter().any(|result| result.done.wrote());
+            report.add(results, programs.iter().map(|program| program.name()).zip(rendered));
+            if !wrote || !report.wants_another_look(programs) {
+                break;
+            }
+        }
+        self.report(&kind, key, &record, &object, programs, report).await
+    }
+
+    fn render(&self, key: &Key, record: &ParentRecord, programs: &[Arc<Program>], object: &Value) -> Vec<Rendered> {
+        let observed = |program: &Program| self.shared.store.observed(key, &record.uid, program.name());
+        programs.iter().map(|program| program.render(object, &observed(program))).collect()
+    }
+
+    fn plan(
+        &self,
+        parent: &Parent,
+        key: &Key,
+        rules: &ActiveRules,
+        programs: &[Arc<Program>],
+        rendered: &[Rendered],
+    ) -> Vec<Step> {
+        let existing = self.shared.store.children_of(key, &self.kinds);
+        let named: Vec<_> = programs.iter().map(|program| program.name()).zip(rendered).collect();
+        let context = plan::Context {
+            lists: &|gvk: &Gvk| self.kinds.find(gvk).map(|kind| kind.lists.clone()).unwrap_or_default(),
+            frozen: &|rule_set: &str| rules.is_frozen(rule_set),
+        };
+        plan::plan(parent, &named, &existing, &context)
+    }
+
+    /// Does what a step says.
+    async fn execute(&self, parent: &Parent, key: &Key, mut step: Step) -> StepResult {
+        let action = std::mem::replace(&mut step.action, Action::Unchanged);
+        let Some(kind) = self.kinds.find(&step.gvk) else {
+            return StepResult { done: Done::Unchanged, step };
+        };
+        let child = Key { kind: kind.id, namespace: key.namespace.clone(), name: step.name.as_str().into() };
+        let done = match action {
+            Action::Create(body) => self.create(parent, &kind, &child, &step, body).await,
+            Action::Change { body, uid } => self.update(&kind, &child, &step, body, &uid).await.map(|()| Done::Changed),
+            Action::Repair { body, uid } => {
+                self.update(&kind, &child, &step, body, &uid).await.map(|()| Done::Repaired)
+            }
+            Action::Prune { uid, resource_version } => self.prune(&kind, &child, &uid, &resource_version).await,
+            Action::Unchanged => Ok(Done::Unchanged),
+            Action::Held(hold) => Ok(Done::Held(hold)),
+            Action::Refused(refusal) => Ok(Done::Refused(refusal)),
+        };
+        StepResult { done: done.unwrap_or_else(Done::Failed), step }
+    }
+
+    async fn create(
+        &self,
+        parent: &Parent,
+        kind: &Kind,
+        child: &Key,
+        step: &Step,
+        body: Value,
+    ) -> Result<Done, ApiError> {
+        let force = step.policy.on_conflict == OnConflict::Force;
+        let created =
+            self.cluster().apply(kind, &child.namespace, &child.name, body.clone(), Expect::Nothing, force).await;
+        match created {
+            Ok(answer) => {
+                self.answered(kind, child, step, answer);
+                return Ok(Done::Created);
+            }
+            Err(error) if matches!(error.problem, Problem::Changed | Problem::Exists | Problem::FieldConflict(_)) => {}
+            Err(error) => return Err(error),
+        }
+        // There is an object of that name after all. Whose?
+        let Some(found) = self.cluster().metadata(kind, &child.namespace, &child.name).await? else {
+            return Err(ApiError { problem: Problem::Changed, ..taken(kind, child) });
+        };
+        let uid = found.metadata.uid.clone().unwrap_or_default();
+        match observe::controller_uid(&found.metadata) {
+            Some(owner) if owner == parent.uid => {
+                self.update(kind, child, step, body, &uid).await.map(|()| Done::Repaired)
+            }
+            None if step.policy.on_exists == OnExists::Adopt => {
+                self.update(kind, child, step, body, &uid).await.map(|()| Done::Adopted)
+            }
+            Some(owner) => Ok(Done::Refused(Refusal::Taken { owner: owner.to_owned() })),
+            None => Err(ApiError { problem: Problem::Exists, ..taken(kind, child) }),
+        }
+    }
+
+    async fn update(&self, kind: &Kind, child: &Key, step: &Step, body: Value, uid: &str) -> Result<(), ApiError> {
+        let force = step.policy.on_conflict == OnConflict::Force;
+        let applied =
+            self.cluster().apply(kind, &child.namespace, &child.name, body.clone(), Expect::Object(uid), force).await;
+        match applied {
+            Ok(answer) => self.answered(kind, child, step, answer),
+            Err(error)
+                if matches!(error.problem, Problem::Immutable(_))
+                    && step.policy.on_immutable == OnImmutable::Recreate =>
+            {
+                self.cluster().delete(kind, &child.namespace, &child.name, uid, None).await?;
+                self.shared.store.child_gone(child, Some(uid));
+                let answer =
+                    self.cluster().apply(kind, &child.namespace, &child.name, body, Expect::Nothing, force).await?;
+                self.answered(kind, child, step, answer);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn prune(&self, kind: &Kind, child: &Key, uid: &str, resource_version: &str) -> Result<Done, ApiError> {
+        self.cluster().delete(kind, &child.namespace, &child.name, uid, Some(resource_version)).await?;
+        self.shared.store.child_deleting(child, uid);
+        Ok(Done::Pruned)
+    }
+
+    /// Remembers what our apply was answered with.
+    fn answered(&self, kind: &Kind, child: &Key, step: &Step, answer: kube::api::DynamicObject) {
+        let interest = self.shared.interest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(record) = observe::child(answer, kind, &interest, Some(step.desired)) {
+            self.shared.store.child_answered(child, record);
+        }
+    }
+
+    /// Says what was done: in the log, and in the parent's status.
+    async fn report(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        record: &ParentRecord,
+        object: &Value,
+        programs: &[Arc<Program>],
+        report: Report,
+    ) -> Outcome {
+        let who = describe(kind, key);
+        if let Some(line) = report.summary() {
+            info!("{who}: {line}");
+        }
+        let revisions: Vec<String> =
+            programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();
+        let status = status::build(object, &report, &revisions.join(","), &status::now());
+        let verdict = status::verdict(&report);
+        if verdict.ready != status::Ready::True && status::differs(object, &verdict) {
+            warn!("{who}: {}: {}", verdict.reason, verdict.message);
+        }
+        let desired = fingerprint::of_desired(&serde_json::json!({ "status": status }), &kind.lists);
+        let settled = match record.status_applied {
+            Some(last) => last.desired == desired && Some(last.projection) == record.status,
+            None => record.status == Some(desired),
+        };
+        let mut outcome = report.outcome();
+        if !settled {
+            let answer = self.cluster().apply_status(kind, &key.namespace, &key.name, &record.uid, &status).await;
+            match answer {
+                Ok(answer) => match observe::parent(answer, kind, Some(desired)) {
+                    Ok(answered) => self.shared.store.parent_answered(key, answered),
+                    Err(error) => warn!("{who}: cannot keep the answer to its status: {error}"),
+                },
+                // Deleted, or deleted and made again, meanwhile: its own event follows.
+                Err(error) if matches!(error.problem, Problem::Gone | Problem::Changed) => {}
+                Err(error) => {
+                    warn!("{who}: cannot write its status: {error}");
+                    outcome = Outcome::Retry(error.retry_after());
+                }
+            }
+        }
+        outcome
+    }
+
+    fn say_deleted(&self, kind: &Kind, key: &Key) {
+        let left = self.shared.store.children_of(key, &self.kinds);
+        if left.is_empty() {
+            info!("{}: deleted", describe(kind, key));
+        } else {
+            let names: Vec<_> = left.iter().map(|child| format!("{} {}", child.gvk.kind, child.name)).collect();
+            info!("{}: deleted; left to the garbage collector: {}", describe(kind, key), names.join(", "));
+        }
+    }
+
+    fn cluster(&self) -> &Cluster {
+        &self.shared.cluster
+    }
+}
+
+/// `network default/example-network`
+pub fn describe(kind: &Kind, key: &Key) -> String {
+    format!("{} {}/{}", kind.gvk.kind.to_lowercase(), key.namespace, key.name)
+}
+
+fn taken(kind: &Kind, child: &Key) -> ApiError {
+    ApiError {
+        call: crate::api_error::Call {
+            verb: "create",
+            resource: kind.resource.plural.clone(),
+            group: kind.gvk.group.clone(),
+            namespace: child.namespace.to_string(),
+            name: child.name.to_string(),
+        },
+        problem: Problem::Exists,
+        detail: String::new(),
+    }
+}

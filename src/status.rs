@@ -1,0 +1,357 @@
+//! Status: what a reconcile found and did, as the parent's status and as a line of the log. Pure.
+//!
+//! The conditions follow the API conventions and kstatus: `Ready` is there from the first reconcile on, `Stalled` only while
+//! there is something that a person must mend, and `lastTransitionTime` moves only when a condition's status does.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::api_error::{ApiError, Problem};
+use crate::identity;
+use crate::plan::{Hold, Refusal, Step};
+use crate::reconcile::Outcome;
+use crate::rules::{Fault, Program, Rendered};
+
+/// Longest condition message; the API allows 32 KiB, people do not read that.
+const MESSAGE_MAX: usize = 1_000;
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
+pub enum Done {
+    Created,
+    Changed,
+    Repaired,
+    Adopted,
+    Recreated,
+    Pruned,
+    Unchanged,
+    Held(Hold),
+    Refused(Refusal),
+    Failed(ApiError),
+}
+
+impl Done {
+    /// Whether the API server took a write.
+    pub fn wrote(&self) -> bool {
+        self.verb().is_some()
+    }
+
+    /// The word for the log, for what changed something.
+    pub fn verb(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Repaired => "repaired",
+            Self::Adopted => "adopted",
+            Self::Recreated => "recreated",
+            Self::Pruned => "pruned",
+            Self::Unchanged | Self::Held(_) | Self::Refused(_) | Self::Failed(_) => return None,
+        })
+    }
+}
+
+/// A step and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Result {
+    /// The step.
+    pub step: Step,
+    /// What became of it.
+    pub done: Done,
+}
+
+/// Everything that one reconcile found and did.
+#[derive(Debug, Default)]
+pub struct Report {
+    results: Vec<Result>,
+    invalid: Vec<Fault>,
+    faults: Vec<Fault>,
+    fields: Map<String, Value>,
+    written: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Report {
+    /// Adds a round: its results take the place of the round's before, what was written adds up.
+    pub fn add<'a>(&mut self, results: Vec<Result>, rendered: impl Iterator<Item = (&'a str, Rendered)>) {
+        for result in &results {
+            if let Some(verb) = result.done.verb() {
+                self.written.entry(verb).or_default().push(format!("{} {}", result.step.gvk.kind, result.step.name));
+            }
+        }
+        self.results = results;
+        self.invalid.clear();
+        self.faults.clear();
+        self.fields.clear();
+        for (_, rendered) in rendered {
+            self.invalid.extend(rendered.invalid);
+            self.faults.extend(rendered.status_faults);
+            self.fields.extend(rendered.status);
+        }
+    }
+
+    /// Whether what was just written can change what the rules say: some rule reads children.
+    pub fn wants_another_look(&self, programs: &[Arc<Program>]) -> bool {
+        programs.iter().any(|program| !program.reads().is_empty())
+    }
+
+    /// What was done, for the log; `None` if nothing was.
+    pub fn summary(&self) -> Option<String> {
+        let order = ["created", "adopted", "changed", "repaired", "recreated", "pruned"];
+        let parts = order.iter().filter_map(|verb| Some(format!("{verb} {}", self.written.get(verb)?.join(", "))));
+        let text = parts.collect::<Vec<_>>().join("; ");
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Whether to come back.
+    pub fn outcome(&self) -> Outcome {
+        let mut retry = None::<Duration>;
+        let mut again = false;
+        for result in &self.results {
+            match &result.done {
+                Done::Failed(error) => {
+                    again = true;
+                    retry = retry.max(error.retry_after());
+                }
+                Done::Refused(Refusal::Taken { .. }) => again = true,
+                _ => {}
+            }
+        }
+        if again { Outcome::Retry(retry) } else { Outcome::Settled }
+    }
+}
+
+/// Status of the `Ready` condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Ready {
+    True,
+    False,
+}
+
+/// The `Ready` condition without its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its status.
+    pub ready: Ready,
+    /// Its reason.
+    pub reason: &'static str,
+    /// Its message.
+    pub message: String,
+    /// Whether only a person can mend it.
+    pub stalled: bool,
+}
+
+/// What stands in the way of one child.
+struct Trouble {
+    reason: &'static str,
+    message: String,
+    stalled: bool,
+    /// It is only early: nothing is wrong.
+    waiting: bool,
+}
+
+/// Judges a report.
+pub fn verdict(report: &Report) -> Verdict {
+    if !report.invalid.is_empty() {
+        let messages: Vec<_> = report.invalid.iter().map(|fault| fault.message.clone()).collect();
+        return Verdict { ready: Ready::False, reason: "InvalidSpec", message: shorten(&messages), stalled: true };
+    }
+    let mut troubles: Vec<_> = report.results.iter().filter_map(trouble).collect();
+    troubles.extend(report.faults.iter().map(|fault| Trouble {
+        reason: "StatusFailed",
+        message: format!("status: {} ({})", fault.message, fault.at),
+        stalled: true,
+        waiting: false,
+    }));
+    // What is wrong before what is only early; within that, in the order of the rules.
+    troubles.sort_by_key(|trouble| (trouble.waiting, !trouble.stalled));
+    if let Some(first) = troubles.first() {
+        let messages: Vec<_> = troubles.iter().map(|trouble| trouble.message.clone()).collect();
+        return Verdict {
+            ready: Ready::False,
+            reason: first.reason,
+            message: shorten(&messages),
+            stalled: troubles.iter().any(|trouble| trouble.stalled),
+        };
+    }
+    let count = report.results.iter().filter(|result| result.step.wanted()).count();
+    let children = if count == 1 { "child is" } else { "children are" };
+    Verdict {
+        ready: Ready::True,
+        reason: "Reconciled",
+        message: format!("{count} {children} as the rules say"),
+        stalled: false,
+    }
+}
+
+fn trouble(result: &Result) -> Option<Trouble> {
+    let step = &result.step;
+    let at = step.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
+    let child = if step.name.is_empty() {
+        format!("{} of rule {}", step.gvk.kind, identity::source(&step.rule_set, &step.id, &step.item))
+    } else {
+        format!("{} {}", step.gvk.kind, step.name)
+    };
+    let say = |reason, stalled, waiting, text: String| {
+        Some(Trouble { reason, message: format!("{child}: {text}{at}"), stalled, waiting })
+    };
+    match &result.done {
+        Done::Failed(error) => {
+            let stalled = !error.is_transient() && error.problem != Problem::NamespaceTerminating;
+            say(error.reason(), stalled, false, error.to_string())
+        }
+        Done::Refused(Refusal::Render(fault)) => Some(Trouble {
+            reason: "RenderFailed",
+            message: format!("{child}: {} ({})", fault.message, fault.at),
+            stalled: true,
+            waiting: false,
+        }),
+        Done::Refused(Refusal::Drifted) => {
+            say("Drifted", false, false, "someone changed it and its rule says `onDrift: report`".to_owned())
+        }
+        Done::Refused(Refusal::Taken { owner }) => say(
+            "NameTaken",
+            true,
+            false,
+            format!("an object of that name is there already and is controlled by another (uid {owner})"),
+        ),
+        Done::Held(Hold::Waiting(on)) => say("Waiting", false, true, format!("waits for {}", on.join(", "))),
+        Done::Held(Hold::Deleting(finalizers)) if finalizers.is_empty() => step
+            .wanted()
+            .then_some(())
+            .and_then(|()| say("Waiting", false, true, "is being deleted and will be created again".to_owned())),
+        Done::Held(Hold::Deleting(finalizers)) => {
+            say("ChildDeleting", false, false, format!("its deletion waits for finalizer {}", finalizers.join(", ")))
+        }
+        Done::Held(Hold::Orphan) => say(
+            "Waiting",
+            false,
+            true,
+            "still belongs to a deleted object of the same name; the garbage collector will take it".to_owned(),
+        ),
+        Done::Held(Hold::Frozen) => None,
+        _ if !step.wanted() => None,
+        _ => match &step.ready {
+            Some(Ok(true)) | None => None,
+            Some(Ok(false)) => say("ChildNotReady", false, true, "is not ready yet".to_owned()),
+            Some(Err(fault)) => Some(Trouble {
+                reason: "ReadyWhenFailed",
+                message: format!("{child}: readyWhen: {} ({})", fault.message, fault.at),
+                stalled: true,
+                waiting: false,
+            }),
+        },
+    }
+}
+
+/// The whole status of a parent.
+pub fn build(parent: &Value, report: &Report, revision: &str, now: &str) -> Value {
+    let verdict = verdict(report);
+    let generation = parent.pointer("/metadata/generation").cloned().unwrap_or(Value::Null);
+    let mut status = report.fields.clone();
+    if !generation.is_null() {
+        status.insert("observedGeneration".to_owned(), generation.clone());
+    }
+    status.insert("rulesRevision".to_owned(), json!(revision));
+    let wanted: Vec<_> = report.results.iter().filter(|result| result.step.wanted()).collect();
+    if report.invalid.is_empty() {
+        let ready = wanted.iter().filter(|result| trouble(result).is_none()).count();
+        status.insert("childrenReady".to_owned(), json!(format!("{ready}/{}", wanted.len())));
+        status.insert("children".to_owned(), wanted.iter().map(|result| child(result)).collect());
+    } else {
+        // The children stay as they are; so does what was said of them.
+        for field in ["childrenReady", "children"] {
+            if let Some(last) = parent.pointer(&format!("/status/{field}")) {
+                status.insert(field.to_owned(), last.clone());
+            }
+        }
+    }
+    let mut conditions = vec![condition(
+        parent,
+        "Ready",
+        verdict.ready == Ready::True,
+        verdict.reason,
+        &verdict.message,
+        &generation,
+        now,
+    )];
+    if verdict.stalled {
+        conditions.push(condition(parent, "Stalled", true, verdict.reason, &verdict.message, &generation, now));
+    }
+    status.insert("conditions".to_owned(), Value::Array(conditions));
+    Value::Object(status)
+}
+
+fn child(result: &Result) -> Value {
+    let step = &result.step;
+    let api_version = if step.gvk.group.is_empty() {
+        step.gvk.version.clone()
+    } else {
+        format!("{}/{}", step.gvk.group, step.gvk.version)
+    };
+    let mut child = json!({
+        "rule": identity::source(&step.rule_set, &step.id, &step.item),
+        "apiVersion": api_version, "kind": step.gvk.kind, "ready": trouble(result).is_none(),
+    });
+    if !step.name.is_empty() {
+        child["name"] = json!(step.name);
+    }
+    child
+}
+
+fn condition(
+    parent: &Value,
+    kind: &str,
+    status: bool,
+    reason: &str,
+    message: &str,
+    generation: &Value,
+    now: &str,
+) -> Value {
+    let status = if status { "True" } else { "False" };
+    let before = previous(parent, kind).filter(|before| before.get("status").and_then(Value::as_str) == Some(status));
+    let since = before.and_then(|before| before.get("lastTransitionTime")).cloned().unwrap_or_else(|| json!(now));
+    let mut condition =
+        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
+    if !generation.is_null() {
+        condition["observedGeneration"] = generation.clone();
+    }
+    condition
+}
+
+fn previous<'a>(parent: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = parent.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
+}
+
+/// Whether the verdict says something that the parent's `Ready` condition does not say already.
+pub fn differs(parent: &Value, verdict: &Verdict) -> bool {
+    let text = |field: &str| {
+        previous(parent, "Ready").and_then(|before| before.get(field)).and_then(Value::as_str).unwrap_or_default()
+    };
+    text("reason") != verdict.reason || text("message") != verdict.message
+}
+
+/// Now, as Kubernetes writes times.
+pub fn now() -> String {
+    chrono::Utc::now().format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn shorten(messages: &[String]) -> String {
+    let mut text = String::new();
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            if text.len() + message.len() > MESSAGE_MAX {
+                let _ = write!(text, "; and {} more", messages.len() - index);
+                break;
+            }
+            text.push_str("; ");
+        }
+        text.extend(message.chars().take(MESSAGE_MAX));
+    }
+    text
+}
