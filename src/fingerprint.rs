@@ -24,6 +24,12 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Fingerprint(u128);
 
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
 /// The paths of the associative lists of one kind, as learned from the objects seen so far.
 #[derive(Debug, Default)]
 pub struct ListKinds(RwLock<HashSet<u64>>);

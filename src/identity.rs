@@ -9,7 +9,8 @@ use std::hash::Hasher;
 use serde_json::{Map, Value, json};
 use siphasher::sip::SipHasher13;
 
-use crate::rules::{Child, Gvk, OnDelete, OnRemove};
+use crate::fingerprint::{self, ListKinds};
+use crate::rules::{Child, Gvk, OnDelete, OnDrift, OnRemove};
 
 /// Field manager of every write, and the value of the managed-by label.
 pub const MANAGER: &str = "network-operator";
@@ -19,6 +20,10 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub const SOURCE: &str = "rules.samplecrd.k8s.io/source";
 /// On a child whose rule says `onRemove: keep`, since the rule may be gone when the question comes up.
 pub const ON_REMOVE: &str = "rules.samplecrd.k8s.io/on-remove";
+
+/// On a child whose rule says `onDrift: report`: a hash of what the rule wants, so that a restarted operator can still tell
+/// a rule edit from someone else's edit.
+pub const INTENT: &str = "rules.samplecrd.k8s.io/intent";
 
 /// Longest value of a label, <https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/>.
 const LABEL_MAX: usize = 63;
@@ -94,7 +99,16 @@ pub fn mark(manifest: &Value, parent: &Parent, rule_set: &str, child: &Child) ->
     if child.policy.on_remove == OnRemove::Keep {
         annotations.insert(ON_REMOVE.to_owned(), json!("keep"));
     }
+    if child.policy.on_drift == OnDrift::Report {
+        let intent = intent(&body);
+        object_in(object_at(&mut body, "metadata"), "annotations").insert(INTENT.to_owned(), json!(intent));
+    }
     body
+}
+
+/// The value of the [`INTENT`] annotation for a body that does not have it yet.
+fn intent(body: &Value) -> String {
+    fingerprint::of_desired(body, &ListKinds::default()).to_string()
 }
 
 fn object_at<'a>(value: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {

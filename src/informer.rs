@@ -41,7 +41,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    fn interest(&self) -> Arc<Interest> {
+    /// What is kept of children now.
+    pub fn interest(&self) -> Arc<Interest> {
         self.interest.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

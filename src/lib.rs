@@ -5,6 +5,8 @@ pub mod cli;
 pub mod cluster;
 pub mod controller;
 pub mod diagnostic;
+pub mod execute;
+pub mod field_path;
 pub mod fingerprint;
 pub mod identity;
 pub mod informer;

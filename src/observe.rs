@@ -8,7 +8,7 @@ use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
 use crate::fingerprint::{self, Fingerprint, ListKinds};
-use crate::identity::{MANAGER, ON_REMOVE, SOURCE, parse_source};
+use crate::identity::{INTENT, MANAGER, ON_REMOVE, SOURCE, parse_source};
 use crate::kinds::{Kind, KindId};
 use crate::plan::Applied;
 use crate::rules::ReadPath;
@@ -49,6 +49,8 @@ pub fn child(
         kept: annotation(ON_REMOVE).is_some_and(|word| word == "keep"),
         deleting: metadata.deletion_timestamp.is_some().then(|| metadata.finalizers.clone().unwrap_or_default().into()),
         applied: desired.zip(projection).map(|(desired, projection)| Applied { desired, projection }),
+        intent: annotation(INTENT).map(|intent| intent.as_str().into()),
+        yielded: None,
         projection,
         reads,
         source,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::api_error::FieldConflict;
 use crate::diagnostic::Location;
 use crate::fingerprint::{self, Fingerprint, ListKinds};
 use crate::identity::{self, Parent};
@@ -31,6 +32,10 @@ pub struct Existing {
     pub kept: bool,
     /// It is being deleted and waits for these finalizers.
     pub deleting: Option<Vec<String>>,
+    /// The [`identity::INTENT`] annotation.
+    pub intent: Option<String>,
+    /// The fields that our last apply left to other managers (`onConflict: yield`).
+    pub yielded: Vec<FieldConflict>,
     /// Projection on the fields that we own; `None` where we own nothing on it.
     pub projection: Option<Fingerprint>,
     /// What our last apply in this process sent and was answered with.
@@ -128,6 +133,8 @@ pub struct Step {
     pub desired: Fingerprint,
     /// What is to be done.
     pub action: Action,
+    /// The fields that the last apply left to other managers.
+    pub yielded: Vec<FieldConflict>,
     /// `readyWhen`, where the child is observed.
     pub ready: Option<Result<bool, Fault>>,
 }
@@ -190,6 +197,7 @@ fn step(rule_set: &str, child: &Child, name: &str, action: Action) -> Step {
         at: Some(child.at.clone()),
         desired: Fingerprint::default(),
         action,
+        yielded: Vec::new(),
         ready: child.ready.clone(),
     }
 }
@@ -220,17 +228,23 @@ fn step_for_desired(
                     Some(last) if last.desired == desired && Some(last.projection) == object.projection => {
                         Action::Unchanged
                     }
-                    Some(last) if last.desired == desired => match child.policy.on_drift {
-                        OnDrift::Correct => Action::Repair { body, uid },
-                        OnDrift::Report => Action::Refused(Refusal::Drifted),
-                    },
                     None if object.projection == Some(desired) => Action::Unchanged,
+                    _ if child.policy.on_drift == OnDrift::Report && object.intent.as_deref() == intent_of(&body) => {
+                        Action::Refused(Refusal::Drifted)
+                    }
+                    Some(last) if last.desired == desired => Action::Repair { body, uid },
                     _ => Action::Change { body, uid },
                 }
             }
         },
     };
-    Step { desired, ..step(rule_set, child, name, action) }
+    let yielded = object.map(|object| object.yielded.clone()).unwrap_or_default();
+    Step { desired, yielded, ..step(rule_set, child, name, action) }
+}
+
+/// The intent that the body carries, where its rule says `onDrift: report`.
+fn intent_of(body: &Value) -> Option<&str> {
+    body.get("metadata")?.get("annotations")?.get(identity::INTENT)?.as_str()
 }
 
 enum Owner {
@@ -284,6 +298,7 @@ fn step_for_unwanted(
         at: None,
         desired: Fingerprint::default(),
         action,
+        yielded: Vec::new(),
         ready: None,
     })
 }
@@ -296,4 +311,202 @@ fn keeps(rendered: &Rendered, id: &str, item: &str) -> bool {
                 && (child.item == item || child.item.is_empty())
                 && !matches!(child.state, ChildState::Desired(_))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::diagnostic::{SourceFile, Span};
+
+    const SET: &str = "network";
+
+    fn at() -> Location {
+        Location { file: SourceFile::new("rules/network.yaml", "x"), span: Span::new(0, 1) }
+    }
+
+    fn config_map() -> Gvk {
+        Gvk { group: String::new(), version: "v1".to_owned(), kind: "ConfigMap".to_owned() }
+    }
+
+    fn parent() -> Parent {
+        let gvk = Gvk { group: "samplecrd.k8s.io".to_owned(), version: "v1".to_owned(), kind: "Network".to_owned() };
+        Parent { gvk, namespace: "default".to_owned(), name: "n".to_owned(), uid: "parent".to_owned() }
+    }
+
+    fn manifest(name: &str, cidr: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"cidr": cidr}})
+    }
+
+    fn child(id: &str, item: &str, state: ChildState) -> Child {
+        let policy = Policy::default();
+        Child { id: id.to_owned(), item: item.to_owned(), gvk: config_map(), policy, at: at(), state, ready: None }
+    }
+
+    fn desired(id: &str, name: &str, cidr: &str) -> Child {
+        child(id, "", ChildState::Desired(manifest(name, cidr)))
+    }
+
+    fn rendered(children: Vec<Child>) -> Rendered {
+        Rendered { children, ..Rendered::default() }
+    }
+
+    /// The object that the cluster has after `child` was applied, as a fresh process sees it.
+    fn existing(child: &Child, name: &str) -> Existing {
+        let ChildState::Desired(manifest) = &child.state else { panic!("only of desired children") };
+        let body = identity::mark(manifest, &parent(), SET, child);
+        Existing {
+            gvk: config_map(),
+            name: name.to_owned(),
+            uid: format!("uid-{name}"),
+            resource_version: "7".to_owned(),
+            owner: Some("parent".to_owned()),
+            source: identity::source(SET, &child.id, &child.item),
+            kept: false,
+            deleting: None,
+            intent: intent_of(&body).map(str::to_owned),
+            yielded: Vec::new(),
+            projection: Some(fingerprint::of_desired(&body, &ListKinds::default())),
+            applied: None,
+        }
+    }
+
+    fn run(rendered: &Rendered, existing: &[Existing]) -> Vec<Action> {
+        run_with(rendered, existing, &|_| false)
+    }
+
+    fn run_with(rendered: &Rendered, existing: &[Existing], frozen: &dyn Fn(&str) -> bool) -> Vec<Action> {
+        let lists = Arc::new(ListKinds::default());
+        let context = Context { lists: &|_| lists.clone(), frozen };
+        plan(&parent(), &[(SET, rendered)], existing, &context).into_iter().map(|step| step.action).collect()
+    }
+
+    fn fault() -> Fault {
+        Fault { message: "no such field".to_owned(), at: at() }
+    }
+
+    #[test]
+    fn a_child_that_is_not_there_is_created_and_one_that_is_as_stored_is_left_alone() {
+        let child = desired("config", "a", "10.0.0.0/8");
+        assert!(matches!(run(&rendered(vec![child.clone()]), &[])[..], [Action::Create(_)]));
+        let there = existing(&child, "a");
+        assert_eq!(run(&rendered(vec![child]), &[there]), [Action::Unchanged]);
+    }
+
+    #[test]
+    fn a_rule_or_parent_edit_is_a_change_and_someone_elses_edit_is_a_repair() {
+        let old = desired("config", "a", "10.0.0.0/8");
+        let mut there = existing(&old, "a");
+        let new = desired("config", "a", "10.0.0.0/16");
+        assert!(matches!(run(&rendered(vec![new.clone()]), &[there.clone()])[..], [Action::Change { .. }]));
+
+        there.applied = there.projection.map(|hash| Applied { desired: hash, projection: hash });
+        assert!(matches!(run(&rendered(vec![new]), &[there.clone()])[..], [Action::Change { .. }]));
+        there.projection = None;
+        assert!(matches!(run(&rendered(vec![old.clone()]), &[there.clone()])[..], [Action::Repair { .. }]));
+    }
+
+    #[test]
+    fn with_on_drift_report_an_edit_is_said_and_kept_also_after_a_restart_and_a_rule_edit_is_applied() {
+        let mut reporting = desired("config", "a", "10.0.0.0/8");
+        reporting.policy.on_drift = OnDrift::Report;
+        let mut there = existing(&reporting, "a");
+        assert_eq!(run(&rendered(vec![reporting.clone()]), std::slice::from_ref(&there)), [Action::Unchanged]);
+        there.projection = Some(Fingerprint::default());
+        let drifted = [Action::Refused(Refusal::Drifted)];
+        assert_eq!(run(&rendered(vec![reporting.clone()]), std::slice::from_ref(&there)), drifted);
+        reporting.state = ChildState::Desired(manifest("a", "10.0.0.0/16"));
+        assert!(matches!(run(&rendered(vec![reporting]), &[there])[..], [Action::Change { .. }]));
+    }
+
+    #[test]
+    fn a_value_that_the_server_normalises_does_not_loop() {
+        let child = desired("config", "a", "10.0.0.0/8");
+        let mut there = existing(&child, "a");
+        let sent = there.projection.unwrap_or_default();
+        let stored = fingerprint::of_desired(&json!({"data": {"cidr": "normalised"}}), &ListKinds::default());
+        there.projection = Some(stored);
+        assert!(
+            matches!(run(&rendered(vec![child.clone()]), &[there.clone()])[..], [Action::Change { .. }]),
+            "not known yet"
+        );
+        there.applied = Some(Applied { desired: sent, projection: stored });
+        assert_eq!(run(&rendered(vec![child]), &[there]), [Action::Unchanged], "learned from the answer");
+    }
+
+    #[test]
+    fn what_no_rule_speaks_of_is_pruned_with_the_objects_own_preconditions() {
+        let gone = existing(&desired("old", "b", "x"), "b");
+        let actions = run(&rendered(vec![]), &[gone]);
+        assert_eq!(actions, [Action::Prune { uid: "uid-b".to_owned(), resource_version: "7".to_owned() }]);
+    }
+
+    #[test]
+    fn an_error_is_not_absent() {
+        let item = child("subnet", "a", ChildState::Desired(manifest("s-a", "x")));
+        let there = existing(&item, "s-a");
+        let all = |state: ChildState, item: &str| rendered(vec![child("subnet", item, state)]);
+        for state in [ChildState::Failed(fault()), ChildState::Waiting(vec!["config".to_owned()])] {
+            for failed_item in ["a", ""] {
+                let actions = run(&all(state.clone(), failed_item), std::slice::from_ref(&there));
+                assert_eq!(actions[1], Action::Held(Hold::Frozen), "{state:?} {failed_item}");
+            }
+            let actions = run(&all(state, "b"), std::slice::from_ref(&there));
+            assert!(matches!(actions[1], Action::Prune { .. }), "another item's error keeps nobody else");
+        }
+        let invalid = Rendered { invalid: vec![fault()], ..Rendered::default() };
+        assert_eq!(run(&invalid, std::slice::from_ref(&there)), [Action::Held(Hold::Frozen)]);
+        let actions = run_with(&rendered(vec![]), &[there], &|set| set == SET);
+        assert_eq!(actions, [Action::Held(Hold::Frozen)], "a broken rule set prunes nothing");
+    }
+
+    #[test]
+    fn a_rename_of_a_rule_that_yields_the_same_object_keeps_the_object() {
+        let there = existing(&desired("old", "a", "x"), "a");
+        let actions = run(&rendered(vec![desired("new", "a", "x")]), &[there]);
+        assert!(matches!(&actions[..], [Action::Change { uid, .. }] if uid == "uid-a"));
+    }
+
+    #[test]
+    fn other_peoples_objects_are_never_touched() {
+        let child = desired("config", "a", "x");
+        let mut foreign = existing(&child, "a");
+        foreign.owner = Some("somebody".to_owned());
+        foreign.projection = None;
+        let refused = Action::Refused(Refusal::Taken { owner: "somebody".to_owned() });
+        assert_eq!(run(&rendered(vec![child.clone()]), std::slice::from_ref(&foreign)), [refused]);
+        assert_eq!(run(&rendered(vec![]), &[foreign]), [], "and never pruned");
+
+        let mut orphan = existing(&child, "a");
+        orphan.owner = Some("the same name, deleted before".to_owned());
+        assert_eq!(run(&rendered(vec![child]), std::slice::from_ref(&orphan)), [Action::Held(Hold::Orphan)]);
+        assert_eq!(run(&rendered(vec![]), &[orphan]), []);
+    }
+
+    #[test]
+    fn a_stripped_owner_reference_is_a_repair_and_a_child_without_one_is_still_pruned() {
+        let child = desired("config", "a", "x");
+        let mut stripped = existing(&child, "a");
+        stripped.applied = stripped.projection.map(|hash| Applied { desired: hash, projection: hash });
+        stripped.owner = None;
+        stripped.projection = Some(Fingerprint::default());
+        assert!(matches!(run(&rendered(vec![child]), std::slice::from_ref(&stripped))[..], [Action::Repair { .. }]));
+        assert!(matches!(run(&rendered(vec![]), &[stripped])[..], [Action::Prune { .. }]));
+    }
+
+    #[test]
+    fn a_child_in_deletion_is_waited_for_and_a_kept_one_stays() {
+        let child = desired("config", "a", "x");
+        let mut dying = existing(&child, "a");
+        dying.deleting = Some(vec!["example.com/hold".to_owned()]);
+        let held = Action::Held(Hold::Deleting(vec!["example.com/hold".to_owned()]));
+        assert_eq!(run(&rendered(vec![child.clone()]), std::slice::from_ref(&dying)), [held.clone()]);
+        assert_eq!(run(&rendered(vec![]), &[dying]), [held]);
+        let mut kept = existing(&child, "a");
+        kept.kept = true;
+        assert_eq!(run(&rendered(vec![]), &[kept]), []);
+    }
 }

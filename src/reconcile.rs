@@ -12,16 +12,16 @@ use futures::future::join_all;
 use serde_json::Value;
 use tracing::{debug, info, warn};
 
-use crate::api_error::{ApiError, Problem};
-use crate::cluster::{Cluster, Expect};
+use crate::api_error::Problem;
+use crate::execute;
 use crate::fingerprint;
 use crate::identity::Parent;
 use crate::informer::Shared;
 use crate::kinds::{Kind, KindId, Kinds};
 use crate::observe;
-use crate::plan::{self, Action, Refusal, Step};
-use crate::rules::{Gvk, OnConflict, OnExists, OnImmutable, Program, Rendered};
-use crate::status::{self, Done, Report, Result as StepResult};
+use crate::plan::{self, Step};
+use crate::rules::{Gvk, Program, Rendered};
+use crate::status::{self, Report};
 use crate::store::{Key, ParentRecord};
 
 /// The rules in force: swapped as a whole.
@@ -97,7 +97,9 @@ impl Reconciler {
         for _ in 0..=programs.iter().map(|program| program.resource_count()).sum::<usize>() {
             let rendered = self.render(key, &record, programs, &object);
             let steps = self.plan(&parent, key, &rules, programs, &rendered);
-            let results = join_all(steps.into_iter().map(|step| self.execute(&parent, key, step))).await;
+            let results =
+                join_all(steps.into_iter().map(|step| execute::step(&self.shared, &self.kinds, &parent, key, step)))
+                    .await;
             let wrote = results.iter().any(|result| result.done.wrote());
             report.add(results, programs.iter().map(|program| program.name()).zip(rendered));
             if !wrote || !report.wants_another_look(programs) {
@@ -129,98 +131,6 @@ impl Reconciler {
         plan::plan(parent, &named, &existing, &context)
     }
 
-    /// Does what a step says.
-    async fn execute(&self, parent: &Parent, key: &Key, mut step: Step) -> StepResult {
-        let action = std::mem::replace(&mut step.action, Action::Unchanged);
-        let Some(kind) = self.kinds.find(&step.gvk) else {
-            return StepResult { done: Done::Unchanged, step };
-        };
-        let child = Key { kind: kind.id, namespace: key.namespace.clone(), name: step.name.as_str().into() };
-        let done = match action {
-            Action::Create(body) => self.create(parent, &kind, &child, &step, body).await,
-            Action::Change { body, uid } => self.update(&kind, &child, &step, body, &uid).await.map(|()| Done::Changed),
-            Action::Repair { body, uid } => {
-                self.update(&kind, &child, &step, body, &uid).await.map(|()| Done::Repaired)
-            }
-            Action::Prune { uid, resource_version } => self.prune(&kind, &child, &uid, &resource_version).await,
-            Action::Unchanged => Ok(Done::Unchanged),
-            Action::Held(hold) => Ok(Done::Held(hold)),
-            Action::Refused(refusal) => Ok(Done::Refused(refusal)),
-        };
-        StepResult { done: done.unwrap_or_else(Done::Failed), step }
-    }
-
-    async fn create(
-        &self,
-        parent: &Parent,
-        kind: &Kind,
-        child: &Key,
-        step: &Step,
-        body: Value,
-    ) -> Result<Done, ApiError> {
-        let force = step.policy.on_conflict == OnConflict::Force;
-        let created =
-            self.cluster().apply(kind, &child.namespace, &child.name, body.clone(), Expect::Nothing, force).await;
-        match created {
-            Ok(answer) => {
-                self.answered(kind, child, step, answer);
-                return Ok(Done::Created);
-            }
-            Err(error) if matches!(error.problem, Problem::Changed | Problem::Exists | Problem::FieldConflict(_)) => {}
-            Err(error) => return Err(error),
-        }
-        // There is an object of that name after all. Whose?
-        let Some(found) = self.cluster().metadata(kind, &child.namespace, &child.name).await? else {
-            return Err(ApiError { problem: Problem::Changed, ..taken(kind, child) });
-        };
-        let uid = found.metadata.uid.clone().unwrap_or_default();
-        match observe::controller_uid(&found.metadata) {
-            Some(owner) if owner == parent.uid => {
-                self.update(kind, child, step, body, &uid).await.map(|()| Done::Repaired)
-            }
-            None if step.policy.on_exists == OnExists::Adopt => {
-                self.update(kind, child, step, body, &uid).await.map(|()| Done::Adopted)
-            }
-            Some(owner) => Ok(Done::Refused(Refusal::Taken { owner: owner.to_owned() })),
-            None => Err(ApiError { problem: Problem::Exists, ..taken(kind, child) }),
-        }
-    }
-
-    async fn update(&self, kind: &Kind, child: &Key, step: &Step, body: Value, uid: &str) -> Result<(), ApiError> {
-        let force = step.policy.on_conflict == OnConflict::Force;
-        let applied =
-            self.cluster().apply(kind, &child.namespace, &child.name, body.clone(), Expect::Object(uid), force).await;
-        match applied {
-            Ok(answer) => self.answered(kind, child, step, answer),
-            Err(error)
-                if matches!(error.problem, Problem::Immutable(_))
-                    && step.policy.on_immutable == OnImmutable::Recreate =>
-            {
-                self.cluster().delete(kind, &child.namespace, &child.name, uid, None).await?;
-                self.shared.store.child_gone(child, Some(uid));
-                let answer =
-                    self.cluster().apply(kind, &child.namespace, &child.name, body, Expect::Nothing, force).await?;
-                self.answered(kind, child, step, answer);
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    async fn prune(&self, kind: &Kind, child: &Key, uid: &str, resource_version: &str) -> Result<Done, ApiError> {
-        self.cluster().delete(kind, &child.namespace, &child.name, uid, Some(resource_version)).await?;
-        self.shared.store.child_deleting(child, uid);
-        Ok(Done::Pruned)
-    }
-
-    /// Remembers what our apply was answered with.
-    fn answered(&self, kind: &Kind, child: &Key, step: &Step, answer: kube::api::DynamicObject) {
-        let interest = self.shared.interest.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(record) = observe::child(answer, kind, &interest, Some(step.desired)) {
-            self.shared.store.child_answered(child, record);
-        }
-    }
-
     /// Says what was done: in the log, and in the parent's status.
     async fn report(
         &self,
@@ -249,7 +159,7 @@ impl Reconciler {
         };
         let mut outcome = report.outcome();
         if !settled {
-            let answer = self.cluster().apply_status(kind, &key.namespace, &key.name, &record.uid, &status).await;
+            let answer = self.shared.cluster.apply_status(kind, &key.namespace, &key.name, &record.uid, &status).await;
             match answer {
                 Ok(answer) => match observe::parent(answer, kind, Some(desired)) {
                     Ok(answered) => self.shared.store.parent_answered(key, answered),
@@ -275,27 +185,9 @@ impl Reconciler {
             info!("{}: deleted; left to the garbage collector: {}", describe(kind, key), names.join(", "));
         }
     }
-
-    fn cluster(&self) -> &Cluster {
-        &self.shared.cluster
-    }
 }
 
 /// `network default/example-network`
 pub fn describe(kind: &Kind, key: &Key) -> String {
     format!("{} {}/{}", kind.gvk.kind.to_lowercase(), key.namespace, key.name)
-}
-
-fn taken(kind: &Kind, child: &Key) -> ApiError {
-    ApiError {
-        call: crate::api_error::Call {
-            verb: "create",
-            resource: kind.resource.plural.clone(),
-            group: kind.gvk.group.clone(),
-            namespace: child.namespace.to_string(),
-            name: child.name.to_string(),
-        },
-        problem: Problem::Exists,
-        detail: String::new(),
-    }
 }

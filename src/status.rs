@@ -180,12 +180,13 @@ pub fn verdict(report: &Report) -> Verdict {
     }
     let count = report.results.iter().filter(|result| result.step.wanted()).count();
     let children = if count == 1 { "child is" } else { "children are" };
-    Verdict {
-        ready: Ready::True,
-        reason: "Reconciled",
-        message: format!("{count} {children} as the rules say"),
-        stalled: false,
-    }
+    let mut messages = vec![format!("{count} {children} as the rules say")];
+    messages.extend(report.results.iter().filter(|result| !result.step.yielded.is_empty()).map(|result| {
+        let fields =
+            result.step.yielded.iter().map(|conflict| format!("`{}` left to {}", conflict.field, conflict.manager));
+        format!("{} {}: {}", result.step.gvk.kind, result.step.name, fields.collect::<Vec<_>>().join(", "))
+    }));
+    Verdict { ready: Ready::True, reason: "Reconciled", message: shorten(&messages), stalled: false }
 }
 
 fn trouble(result: &Result) -> Option<Trouble> {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use crate::api_error::FieldConflict;
 use crate::fingerprint::Fingerprint;
 use crate::identity::{parent_label_value, parse_source};
 use crate::kinds::{KindId, Kinds};
@@ -71,6 +72,10 @@ pub struct ChildRecord {
     pub kept: bool,
     /// See [`Existing::deleting`].
     pub deleting: Option<Box<[String]>>,
+    /// See [`Existing::intent`].
+    pub intent: Option<Box<str>>,
+    /// See [`Existing::yielded`].
+    pub yielded: Option<Box<[FieldConflict]>>,
     /// See [`Existing::projection`].
     pub projection: Option<Fingerprint>,
     /// See [`Existing::applied`].
@@ -214,8 +219,8 @@ impl Store {
                     || known.reads != record.reads
                     || known.source != record.source;
                 let old_parent = known.parent.clone();
-                let applied = known.applied;
-                *known = ChildRecord { applied, ..record };
+                let (applied, yielded) = (known.applied, known.yielded.take());
+                *known = ChildRecord { applied, yielded, ..record };
                 if old_parent != parent {
                     state.unlink(&old_parent, key);
                 }
@@ -304,6 +309,8 @@ impl Store {
                 source: record.source.to_string(),
                 kept: record.kept,
                 deleting: record.deleting.as_deref().map(<[String]>::to_vec),
+                intent: record.intent.as_deref().map(str::to_owned),
+                yielded: record.yielded.as_deref().map(<[FieldConflict]>::to_vec).unwrap_or_default(),
                 projection: record.projection,
                 applied: record.applied,
             })
