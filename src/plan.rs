@@ -503,7 +503,7 @@ mod tests {
         let mut dying = existing(&child, "a");
         dying.deleting = Some(vec!["example.com/hold".to_owned()]);
         let held = Action::Held(Hold::Deleting(vec!["example.com/hold".to_owned()]));
-        assert_eq!(run(&rendered(vec![child.clone()]), std::slice::from_ref(&dying)), [held.clone()]);
+        assert_eq!(run(&rendered(vec![child.clone()]), std::slice::from_ref(&dying)), std::slice::from_ref(&held));
         assert_eq!(run(&rendered(vec![]), &[dying]), [held]);
         let mut kept = existing(&child, "a");
         kept.kept = true;

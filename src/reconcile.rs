@@ -20,6 +20,7 @@ use crate::informer::Shared;
 use crate::kinds::{Kind, KindId, Kinds};
 use crate::observe;
 use crate::plan::{self, Step};
+use crate::queue::Lane;
 use crate::rules::{Gvk, Program, Rendered};
 use crate::status::{self, Report};
 use crate::store::{Key, ParentRecord};
@@ -162,7 +163,11 @@ impl Reconciler {
             let answer = self.shared.cluster.apply_status(kind, &key.namespace, &key.name, &record.uid, &status).await;
             match answer {
                 Ok(answer) => match observe::parent(answer, kind, Some(desired)) {
-                    Ok(answered) => self.shared.store.parent_answered(key, answered),
+                    Ok(answered) => {
+                        if self.shared.store.parent_answered(key, answered) {
+                            self.shared.queue.add(key.clone(), Lane::Fast);
+                        }
+                    }
                     Err(error) => warn!("{who}: cannot keep the answer to its status: {error}"),
                 },
                 // Deleted, or deleted and made again, meanwhile: its own event follows.

@@ -168,22 +168,22 @@ impl Store {
         due
     }
 
-    /// Takes in the answer to our own status apply.
-    pub fn parent_answered(&self, key: &Key, record: ParentRecord) {
+    /// Takes in the answer to our own status apply. True if it shows an edit that no event has told of yet: that event will be
+    /// older than this answer and ignored, so the reconcile that it asks for is due now.
+    #[must_use]
+    pub fn parent_answered(&self, key: &Key, record: ParentRecord) -> bool {
         let mut state = self.lock();
-        if let Some(known) = state.parents.get_mut(key)
-            && known.uid == record.uid
-            && !record.version.is_not_newer_than(&known.version)
-        {
-            // The spec may have changed between what was reconciled and this answer; its own event will say so.
-            let intent = known.intent;
-            *known = ParentRecord { intent, ..record };
-        } else if let Some(known) = state.parents.get_mut(key)
-            && known.uid == record.uid
-            && known.version == record.version
-        {
-            known.status_applied = record.status_applied;
+        let Some(known) = state.parents.get_mut(key).filter(|known| known.uid == record.uid) else { return false };
+        if record.version.is_not_newer_than(&known.version) {
+            // The watch was faster. If it has seen just this write, what it was answered with is worth knowing.
+            if known.version == record.version {
+                known.status_applied = record.status_applied;
+            }
+            return false;
         }
+        let due = known.intent != record.intent || known.deleting != record.deleting;
+        *known = record;
+        due
     }
 
     /// A parent is gone. Returns what was known of it.
@@ -219,8 +219,8 @@ impl Store {
                     || known.reads != record.reads
                     || known.source != record.source;
                 let old_parent = known.parent.clone();
-                let (applied, yielded) = (known.applied, known.yielded.take());
-                *known = ChildRecord { applied, yielded, ..record };
+                let (yielded, applied) = (known.yielded.take(), known.applied);
+                *known = ChildRecord { yielded, applied, ..record };
                 if old_parent != parent {
                     state.unlink(&old_parent, key);
                 }
@@ -415,5 +415,129 @@ impl Interner {
         let shared: Arc<str> = text.into();
         known.insert(shared.clone());
         shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds() -> (Kinds, KindId, KindId) {
+        let kinds = Kinds::default();
+        let add = |group: &str, kind: &str| {
+            let gvk = crate::rules::Gvk { group: group.to_owned(), version: "v1".to_owned(), kind: kind.to_owned() };
+            let resource = kube::api::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(group, "v1", kind));
+            kinds.add(gvk, resource).id
+        };
+        let (parent, child) = (add("samplecrd.k8s.io", "Network"), add("", "ConfigMap"));
+        (kinds, parent, child)
+    }
+
+    fn parent(version: u64, intent: &str) -> ParentRecord {
+        let hash = |text: &str| {
+            crate::fingerprint::of_desired(&serde_json::json!({ "v": text }), &crate::fingerprint::ListKinds::default())
+        };
+        ParentRecord {
+            json: Box::default(),
+            uid: "u".into(),
+            version: Version::Number(version),
+            deleting: false,
+            intent: hash(intent),
+            status: None,
+            status_applied: None,
+        }
+    }
+
+    fn child(parent: KindId, uid: &str, version: u64, projection: Option<Fingerprint>) -> ChildRecord {
+        ChildRecord {
+            uid: uid.into(),
+            version: Version::Number(version),
+            owner: Some("u".into()),
+            parent: (parent, "n".into()),
+            source: "network/config".into(),
+            kept: false,
+            deleting: None,
+            intent: None,
+            yielded: None,
+            projection,
+            applied: None,
+            reads: None,
+        }
+    }
+
+    #[test]
+    fn an_edit_that_first_shows_in_the_answer_to_our_status_write_is_not_lost() {
+        let (_, kind, _) = kinds();
+        let store = Store::default();
+        let key = Key::new(kind, "default", "n");
+        assert!(store.parent_seen(&key, parent(1, "old"), false));
+        assert!(store.parent_answered(&key, parent(3, "new")), "the edit was version 2, the answer is version 3");
+        assert!(!store.parent_seen(&key, parent(2, "new"), false), "and its own event comes too late to be heard");
+        assert!(!store.parent_answered(&key, parent(4, "new")));
+        assert!(store.parent_seen(&key, parent(5, "newer"), false));
+    }
+
+    #[test]
+    fn the_echo_of_an_older_state_never_undoes_an_answer_and_a_list_is_believed() {
+        let (kinds, parent_kind, child_kind) = kinds();
+        let store = Store::default();
+        let (key, config) = (Key::new(parent_kind, "default", "n"), Key::new(child_kind, "default", "n-network"));
+        store.parent_seen(&key, parent(1, "x"), false);
+        let ours = Some(parent(0, "ours").intent);
+        store.child_answered(
+            &config,
+            ChildRecord {
+                applied: ours.map(|hash| Applied { desired: hash, projection: hash }),
+                ..child(parent_kind, "a", 7, ours)
+            },
+        );
+        assert_eq!(store.child_seen(&config, child(parent_kind, "a", 7, ours), false), None, "our own write");
+        assert_eq!(store.child_seen(&config, child(parent_kind, "a", 6, None), false), None, "an older state");
+        assert!(store.children_of(&key, &kinds)[0].applied.is_some());
+        assert_eq!(
+            store.child_seen(&config, child(parent_kind, "a", 8, None), false),
+            Some(key.clone()),
+            "someone's edit"
+        );
+        assert_eq!(
+            store.child_seen(&config, child(parent_kind, "b", 9, None), false),
+            Some(key.clone()),
+            "another object"
+        );
+        assert_eq!(store.child_gone(&config, Some("a")), None, "the deletion of the one before");
+        assert_eq!(store.child_gone(&config, Some("b")), Some(key.clone()));
+        assert!(store.children_of(&key, &kinds).is_empty());
+    }
+
+    #[test]
+    fn a_list_takes_away_what_it_does_not_have_and_nothing_else() {
+        let (kinds, parent_kind, child_kind) = kinds();
+        let store = Store::default();
+        let key = Key::new(parent_kind, "default", "n");
+        store.parent_seen(&key, parent(1, "x"), false);
+        for name in ["kept", "gone", "replaced"] {
+            store.child_seen(&Key::new(child_kind, "default", name), child(parent_kind, name, 1, None), false);
+        }
+        let mut sweep = store.sweep(child_kind, Some("default"));
+        sweep.keep(&Key::new(child_kind, "default", "kept"));
+        store.child_seen(&Key::new(child_kind, "default", "replaced"), child(parent_kind, "another", 5, None), false);
+        for (key, uid) in sweep.gone() {
+            store.child_gone(&key, Some(&uid));
+        }
+        let mut left: Vec<_> = store.children_of(&key, &kinds).into_iter().map(|child| child.name).collect();
+        left.sort();
+        assert_eq!(left, ["kept", "replaced"]);
+    }
+
+    #[test]
+    fn a_child_finds_its_parent_also_when_the_name_does_not_fit_a_label() {
+        let (_, parent_kind, child_kind) = kinds();
+        let store = Store::default();
+        let long = "n".repeat(253);
+        let key = Key::new(parent_kind, "default", &long);
+        store.parent_seen(&key, parent(1, "x"), false);
+        let record =
+            ChildRecord { parent: (parent_kind, parent_label_value(&long).into()), ..child(parent_kind, "a", 1, None) };
+        assert_eq!(store.child_seen(&Key::new(child_kind, "default", "c"), record, false), Some(key));
     }
 }
