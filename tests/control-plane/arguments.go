@@ -34,6 +34,9 @@ func (c *cluster) etcdArguments() []string {
 		"--listen-peer-urls=" + peers,
 		"--initial-advertise-peer-urls=" + peers,
 		"--initial-cluster=" + c.etcdName() + "=" + peers,
+		// The only member elects itself; by default it takes up to a second to find out that there is nobody else.
+		"--heartbeat-interval=20",
+		"--election-timeout=200",
 		"--unsafe-no-fsync", // the data need not survive a power cut, and tests write a lot
 		"--log-level=warn",
 	}

@@ -42,7 +42,7 @@ func (m *buildModule) prepare(ctx context.Context) error {
 	var download struct{ Dir, GoMod, Error string }
 	output, err := m.goCommand(ctx, "mod", "download", "-json", m.path+"@"+m.version)
 	if jsonErr := json.Unmarshal(output, &download); jsonErr == nil && download.Error != "" {
-		return fmt.Errorf("download %s@%s: %s\nis the version right, and the Go module proxy reachable (`go env GOPROXY`)?", m.path, m.version, download.Error)
+		return fmt.Errorf("download %s@%s: %s\nis the version right, and are the Go module proxy and the checksum database reachable (`go env GOPROXY GOSUMDB`)?", m.path, m.version, download.Error)
 	}
 	if err != nil {
 		return fmt.Errorf("download %s@%s: %w", m.path, m.version, err)
