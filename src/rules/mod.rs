@@ -11,6 +11,9 @@
 //! | `compile` | rule set → [`Program`], everything parsed once |
 //! | `render` | program + parent (+ children as the cluster has them) → [`Rendered`] |
 
+pub mod expr;
+pub mod functions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 pub mod source;
