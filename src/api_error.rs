@@ -79,6 +79,8 @@ pub enum Problem {
     Deadline(Duration),
     /// No connection, or it broke.
     Transport,
+    /// Not sent: another process is the leader.
+    NotLeading,
 }
 
 /// A field that another manager owns.
@@ -124,6 +126,7 @@ impl ApiError {
             Problem::TooLarge => "TooLarge",
             Problem::Throttled(_) => "Throttled",
             Problem::Unavailable | Problem::Deadline(_) | Problem::Transport => "ApiServerUnavailable",
+            Problem::NotLeading => "NotLeading",
         }
     }
 
@@ -137,6 +140,7 @@ impl ApiError {
                 | Problem::Unavailable
                 | Problem::Deadline(_)
                 | Problem::Transport
+                | Problem::NotLeading
         )
     }
 
@@ -189,6 +193,7 @@ impl fmt::Display for ApiError {
             Problem::Throttled(_) => write!(f, "the API server asks to slow down ({call})"),
             Problem::Unavailable => write!(f, "the API server cannot answer now ({call}: {detail})"),
             Problem::Deadline(after) => write!(f, "no answer within {} s ({call})", after.as_secs_f32()),
+            Problem::NotLeading => write!(f, "not sent, since another process is the leader ({call})"),
             Problem::Transport => write!(f, "cannot reach the API server ({call}: {detail})"),
         }
     }

@@ -17,17 +17,20 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one module that writes to the API server")]
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{GroupVersionKind, PartialObjectMeta};
 use kube::discovery::{ApiCapabilities, Scope};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use crate::api_error::{ApiError, Call};
+use crate::api_error::{ApiError, Call, Problem};
 use crate::identity::MANAGER;
 use crate::kinds::Kind;
+use crate::lease::Leadership;
 use crate::rules::Gvk;
 
 /// No stored object has this resourceVersion.
@@ -58,17 +61,18 @@ pub struct Served {
 pub struct Cluster {
     client: Client,
     deadline: Duration,
+    leadership: Arc<Leadership>,
 }
 
 impl Cluster {
-    /// Connects with `config`; `deadline` bounds every single call.
-    pub fn connect(mut config: Config, deadline: Duration) -> Result<Self, kube::Error> {
+    /// Connects with `config`; `deadline` bounds every single call, and writes are sent only while `leadership` lasts.
+    pub fn connect(mut config: Config, deadline: Duration, leadership: Arc<Leadership>) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.headers.push((
             http::header::USER_AGENT,
             http::HeaderValue::from_static(concat!("network-operator/", env!("CARGO_PKG_VERSION"))),
         ));
-        Ok(Self { client: Client::try_from(config)?, deadline })
+        Ok(Self { client: Client::try_from(config)?, deadline, leadership })
     }
 
     /// The client, for watches. Writes go through this module only.
@@ -114,7 +118,7 @@ impl Cluster {
         params.force = force;
         let api = self.api(kind, namespace);
         let patch = Patch::Apply(&body);
-        self.bounded(call("patch", kind, "", namespace, name), api.patch(name, &params, &patch)).await
+        self.write(call("patch", kind, "", namespace, name), api.patch(name, &params, &patch)).await
     }
 
     /// Applies a parent's status.
@@ -133,7 +137,7 @@ impl Cluster {
         let params = PatchParams::apply(MANAGER).force();
         let api = self.api(kind, namespace);
         let patch = Patch::Apply(&body);
-        self.bounded(call("patch", kind, "/status", namespace, name), api.patch_status(name, &params, &patch)).await
+        self.write(call("patch", kind, "/status", namespace, name), api.patch_status(name, &params, &patch)).await
     }
 
     /// Deletes a child if it is still the object that was planned for. That it is gone already is fine.
@@ -153,9 +157,9 @@ impl Cluster {
             ..DeleteParams::background()
         };
         let api = self.api(kind, namespace);
-        match self.bounded(call("delete", kind, "", namespace, name), api.delete(name, &params)).await {
+        match self.write(call("delete", kind, "", namespace, name), api.delete(name, &params)).await {
             Ok(_) => Ok(()),
-            Err(error) if error.problem == crate::api_error::Problem::Gone => Ok(()),
+            Err(error) if error.problem == Problem::Gone => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -171,8 +175,39 @@ impl Cluster {
         self.bounded(call("get", kind, "", namespace, name), api.get_metadata_opt(name)).await
     }
 
+    /// The Lease of that name; `None` if there is none.
+    pub async fn lease(&self, namespace: &str, name: &str) -> Result<Option<Lease>, ApiError> {
+        self.bounded(lease_call("get", namespace, name), self.leases(namespace).get_opt(name)).await
+    }
+
+    /// Creates a Lease. Not subject to leadership: this is how it is won.
+    pub async fn create_lease(&self, lease: &Lease) -> Result<Lease, ApiError> {
+        let (namespace, name) = lease_names(lease);
+        let request = self.leases(namespace);
+        self.bounded(lease_call("create", namespace, name), request.create(&PostParams::default(), lease)).await
+    }
+
+    /// Replaces a Lease, if it is still the version that `lease` was made from.
+    pub async fn replace_lease(&self, lease: &Lease) -> Result<Lease, ApiError> {
+        let (namespace, name) = lease_names(lease);
+        let request = self.leases(namespace);
+        self.bounded(lease_call("update", namespace, name), request.replace(name, &PostParams::default(), lease)).await
+    }
+
+    fn leases(&self, namespace: &str) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
     fn api(&self, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), namespace, &kind.resource)
+    }
+
+    /// A write: sent only by the leader.
+    async fn write<T>(&self, call: Call, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ApiError> {
+        if !self.leadership.may_write() {
+            return Err(ApiError { call, problem: Problem::NotLeading, detail: String::new() });
+        }
+        self.bounded(call, request).await
     }
 
     async fn bounded<T>(
@@ -196,6 +231,20 @@ fn call(verb: &'static str, kind: &Kind, subresource: &str, namespace: &str, nam
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     }
+}
+
+fn lease_call(verb: &'static str, namespace: &str, name: &str) -> Call {
+    Call {
+        verb,
+        resource: "leases".to_owned(),
+        group: "coordination.k8s.io".to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn lease_names(lease: &Lease) -> (&str, &str) {
+    (lease.metadata.namespace.as_deref().unwrap_or_default(), lease.metadata.name.as_deref().unwrap_or_default())
 }
 
 fn served(resource: ApiResource, capabilities: &ApiCapabilities) -> Served {

@@ -14,6 +14,7 @@ use crate::cluster::Cluster;
 use crate::identity;
 use crate::informer::{self, Role, Shared};
 use crate::kinds::{Kind, Kinds};
+use crate::lease::Leadership;
 use crate::observe::Interest;
 use crate::queue::{Backoff, Lane, WorkQueue};
 use crate::reconcile::{ActiveRules, Outcome, Reconciler, describe};
@@ -68,7 +69,7 @@ impl Controller {
     }
 
     /// Runs until `stop` turns true, then finishes what is in flight.
-    pub async fn run(&self, rules: Loaded, mut stop: watch::Receiver<bool>) {
+    pub async fn run(&self, rules: Loaded, leadership: &Leadership, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = self.install(rules) => {}
             _ = stop.wait_for(|stop| *stop) => return,
@@ -77,7 +78,7 @@ impl Controller {
         info!("caches are in sync: {parents} parents, {children} children");
         let mut workers = JoinSet::new();
         for _ in 0..self.options.concurrency {
-            workers.spawn(work(self.reconciler.clone()));
+            workers.spawn(work(self.reconciler.clone(), leadership.subscribe()));
         }
         let _ = stop.wait_for(|stop| *stop).await;
         let working = self.reconciler.shared.queue.working();
@@ -186,10 +187,16 @@ impl Controller {
     }
 }
 
-/// A worker: takes keys from the queue until it is closed.
-async fn work(reconciler: Arc<Reconciler>) {
+/// A worker: takes keys from the queue until it is closed. A follower's workers wait; its caches are kept warm, and the queue
+/// holds every key that it would have to look at.
+async fn work(reconciler: Arc<Reconciler>, mut leading: watch::Receiver<bool>) {
     let queue = reconciler.shared.queue.clone();
-    while let Some(taken) = queue.next().await {
+    loop {
+        tokio::select! {
+            _ = leading.wait_for(|leading| *leading) => {}
+            () = queue.closed() => return,
+        }
+        let Some(taken) = queue.next().await else { return };
         // A panic is a bug of ours; it must not take the other parents down with it.
         let outcome = AssertUnwindSafe(reconciler.reconcile(&taken.key)).catch_unwind().await;
         match outcome {

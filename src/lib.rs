@@ -48,7 +48,7 @@
 //! | texts and places | [`diagnostic`] | – |
 //! | rules (pure, no cluster, no async) | [`rules`] | texts |
 //! | pure engine | [`fingerprint`], [`identity`], [`plan`], [`status`], [`observe`], [`api_error`], [`field_path`] | rules |
-//! | control loop | [`kinds`], [`store`], [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`controller`] | all above |
+//! | control loop | [`kinds`], [`store`], [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`lease`], [`controller`] | all above |
 //! | commands | [`cli`], [`telemetry`] | all above |
 //!
 //! # Where this departs from the first design, and why
@@ -75,6 +75,7 @@ pub mod fingerprint;
 pub mod identity;
 pub mod informer;
 pub mod kinds;
+pub mod lease;
 pub mod observe;
 pub mod plan;
 pub mod queue;

@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// Of this many keys taken while both lanes have some, one is from the slow lane.
@@ -74,6 +74,7 @@ struct State<K> {
 pub struct WorkQueue<K> {
     state: Mutex<State<K>>,
     wake: Notify,
+    closed: watch::Sender<bool>,
     backoff: Backoff,
     jitter: RandomState,
 }
@@ -95,6 +96,7 @@ impl<K: Hash + Eq + Ord + Clone> WorkQueue<K> {
                 closed: false,
             }),
             wake: Notify::new(),
+            closed: watch::channel(false).0,
             backoff,
             jitter: RandomState::new(),
         }
@@ -181,7 +183,14 @@ impl<K: Hash + Eq + Ord + Clone> WorkQueue<K> {
     /// No key is handed out any more; waiting workers get `None`.
     pub fn close(&self) {
         self.lock().closed = true;
+        self.closed.send_replace(true);
         self.wake.notify_one();
+    }
+
+    /// Returns once the queue is closed.
+    pub async fn closed(&self) {
+        let mut closed = self.closed.subscribe();
+        let _ = closed.wait_for(|closed| *closed).await;
     }
 
     /// How many keys wait in the lanes.

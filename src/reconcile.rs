@@ -148,16 +148,26 @@ impl Reconciler {
         }
         let revisions: Vec<String> =
             programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();
-        let status = status::build(object, &report, &revisions.join(","), &status::now());
+        let revision = revisions.join(",");
+        let now = status::now();
+        let mut status = status::build(object, &report, &revision, &now);
         let verdict = status::verdict(&report);
         if verdict.ready != status::Ready::True && status::differs(object, &verdict) {
             warn!("{who}: {}: {}", verdict.reason, verdict.message);
         }
-        let desired = fingerprint::of_desired(&serde_json::json!({ "status": status }), &kind.lists);
+        // A rule edit that changes nothing for this parent is no reason to write to it: the revision in its status is the one
+        // that last did.
+        let before = object.pointer("/status/rulesRevision").cloned();
+        status["rulesRevision"] = before.unwrap_or_else(|| revision.as_str().into());
+        let mut desired = status_fingerprint(&status, kind);
         let settled = match record.status_applied {
             Some(last) => last.desired == desired && Some(last.projection) == record.status,
             None => record.status == Some(desired),
         };
+        if !settled {
+            status["rulesRevision"] = revision.into();
+            desired = status_fingerprint(&status, kind);
+        }
         let mut outcome = report.outcome();
         if !settled {
             let answer = self.shared.cluster.apply_status(kind, &key.namespace, &key.name, &record.uid, &status).await;
@@ -190,6 +200,10 @@ impl Reconciler {
             info!("{}: deleted; left to the garbage collector: {}", describe(kind, key), names.join(", "));
         }
     }
+}
+
+fn status_fingerprint(status: &Value, kind: &Kind) -> fingerprint::Fingerprint {
+    fingerprint::of_desired(&serde_json::json!({ "status": status }), &kind.lists)
 }
 
 /// `network default/example-network`

@@ -1,5 +1,6 @@
 //! `network-operator run`: the operator itself, in a cluster or as a local process.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tracing::{error, info};
 
 use crate::cluster::Cluster;
 use crate::controller::{Controller, Loaded, Options};
+use crate::lease::{self, Leadership, Settings};
 use crate::rules::{Program, source};
 use crate::telemetry::log;
 
@@ -31,16 +33,32 @@ pub struct Args {
     /// Work in this namespace only; may be given several times. Without it: in all.
     #[arg(long, value_name = "NAMESPACE", env = "NETWORK_OPERATOR_NAMESPACES", value_delimiter = ',')]
     namespace: Vec<String>,
-    /// Elect a leader by Lease before writing.
+    /// Elect a leader by Lease, so that of several operators only one writes; `--leader-elect=false` switches it off.
     #[arg(
         long,
         value_name = "BOOL",
         num_args = 0..=1,
         require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true"
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
     )]
     leader_elect: bool,
+    /// Name of the Lease.
+    #[arg(long, value_name = "NAME", default_value = "network-operator")]
+    lease_name: String,
+    /// Namespace of the Lease; without it the pod's, or the kubeconfig's.
+    #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// A leader that has not renewed its Lease for so many seconds may be replaced.
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
+    lease_duration: f32,
+    /// A leader that could not renew its Lease for so many seconds stops writing.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    lease_renew_deadline: f32,
+    /// Seconds between two tries to get or renew the Lease.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    lease_retry: f32,
     /// How many Networks are reconciled at once.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: u16,
@@ -71,17 +89,13 @@ pub fn main(args: &Args) -> ExitCode {
 }
 
 async fn run(args: &Args) -> Result<(), String> {
-    if args.leader_elect {
-        return Err("leader election is not available yet; run a single replica with `--leader-elect=false`".to_owned());
-    }
-    let deadline = Duration::try_from_secs_f32(args.call_timeout)
-        .ok()
-        .filter(|deadline| !deadline.is_zero())
-        .ok_or_else(|| format!("`--call-timeout {}` is not a number of seconds", args.call_timeout))?;
+    let deadline = seconds("--call-timeout", args.call_timeout)?;
     let loaded = load(&args.rules)?;
     let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let server = config.cluster_url.to_string();
-    let cluster = Cluster::connect(config, deadline)
+    let leadership = Arc::new(if args.leader_elect { Leadership::awaited() } else { Leadership::unlimited() });
+    let election = args.leader_elect.then(|| election(args, &config.default_namespace, deadline)).transpose()?;
+    let cluster = Cluster::connect(config, deadline, leadership.clone())
         .map_err(|error| format!("cannot set up the connection to {server}: {error}"))?;
     let options = Options {
         namespaces: args.namespace.clone(),
@@ -91,9 +105,45 @@ async fn run(args: &Args) -> Result<(), String> {
     let sets: Vec<_> =
         loaded.programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();
     info!("network-operator {} at {server}, rules {}", env!("CARGO_PKG_VERSION"), sets.join(", "));
-    Controller::new(cluster, options).run(loaded, stop_signal()?).await;
+    let stop = stop_signal()?;
+    let controller = Controller::new(cluster.clone(), options);
+    let (done, mut finished) = watch::channel(false);
+    let run = async {
+        controller.run(loaded, &leadership, stop.clone()).await;
+        done.send_replace(true);
+    };
+    let elect = async {
+        if let Some(settings) = election {
+            let idle = async {
+                let _ = finished.wait_for(|finished| *finished).await;
+            };
+            lease::elect(cluster, settings, &leadership, stop.clone(), idle).await;
+        }
+    };
+    tokio::join!(run, elect);
     info!("stopped");
     Ok(())
+}
+
+fn seconds(flag: &str, value: f32) -> Result<Duration, String> {
+    let duration = Duration::try_from_secs_f32(value).ok().filter(|duration| !duration.is_zero());
+    duration.ok_or_else(|| format!("`{flag} {value}` is not a number of seconds above zero"))
+}
+
+fn election(args: &Args, default_namespace: &str, call_deadline: Duration) -> Result<Settings, String> {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".to_owned());
+    // Two processes of one host must not take each other's Lease for their own.
+    let unique = RandomState::new().hash_one(std::process::id());
+    let settings = Settings {
+        namespace: args.lease_namespace.clone().unwrap_or_else(|| default_namespace.to_owned()),
+        name: args.lease_name.clone(),
+        identity: format!("{host}_{unique:016x}"),
+        duration: seconds("--lease-duration", args.lease_duration)?,
+        renew_deadline: seconds("--lease-renew-deadline", args.lease_renew_deadline)?,
+        retry: seconds("--lease-retry", args.lease_retry)?,
+    };
+    settings.check(call_deadline)?;
+    Ok(settings)
 }
 
 /// Loads the rules; what is wrong with them goes to the log. An error only if nothing at all can be used.
