@@ -45,7 +45,7 @@
 //!
 //! | layer | modules | may use |
 //! |---|---|---|
-//! | texts and places | [`diagnostic`] | – |
+//! | texts and places | [`diagnostic`], [`yaml_text`] | – |
 //! | rules (pure, no cluster, no async) | [`rules`] | texts |
 //! | pure engine | [`fingerprint`], [`identity`], [`plan`], [`status`], [`observe`], [`api_error`], [`field_path`] | rules |
 //! | control loop | [`kinds`], [`store`], [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`lease`], [`controller`] | all above |
@@ -84,3 +84,4 @@ pub mod rules;
 pub mod status;
 pub mod store;
 pub mod telemetry;
+pub mod yaml_text;

@@ -1,10 +1,16 @@
 //! The command line: a file per command.
+//!
+//! What a command is for, what it reads, and its exit codes stand in its own file and in its `--help`. All of them print
+//! through [`output`]: data to stdout, everything else to stderr.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub mod completions;
+pub mod output;
 pub mod run;
+pub mod version;
 
 /// Kubernetes objects for your own custom resource, by editing YAML rules.
 #[derive(Debug, Parser)]
@@ -18,18 +24,23 @@ pub struct Cli {
 enum Command {
     /// Run the operator: watch the custom resources and keep their children as the rules say.
     Run(run::Args),
+    /// Print a script that completes commands and options in a shell.
+    Completions(completions::Args),
+    /// Print the version.
+    Version(version::Args),
 }
 
 /// Parses the command line and does what it says.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Run(args) => run::main(&args),
-    }
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => return run::main(&args),
+        Command::Completions(args) => completions::main(&args),
+        Command::Version(args) => version::main(&args),
+    };
+    outcome.unwrap_or_else(|message| output::failure(&message))
 }
 
 /// Prints what went wrong to stderr; exit code 2.
 fn fail(message: &str) -> ExitCode {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "error: {message}");
-    ExitCode::from(2)
+    output::failure(message)
 }
