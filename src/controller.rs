@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, error, info, warn};
 
 use crate::cluster::Cluster;
@@ -18,7 +18,8 @@ use crate::lease::Leadership;
 use crate::observe::Interest;
 use crate::queue::{Backoff, Lane, WorkQueue};
 use crate::reconcile::{ActiveRules, Outcome, Reconciler, describe};
-use crate::rules::{Gvk, Program};
+use crate::reload::{self, Loaded, RuleFiles};
+use crate::rules::Gvk;
 use crate::store::Store;
 
 /// How the controller runs.
@@ -32,17 +33,6 @@ pub struct Options {
     pub grace: Duration,
 }
 
-/// Rules as loaded: the usable ones, and what is known of the others.
-#[derive(Debug, Default)]
-pub struct Loaded {
-    /// Usable rule sets.
-    pub programs: Vec<Arc<Program>>,
-    /// Names of rule sets without a usable version.
-    pub frozen: Vec<String>,
-    /// Some file could not be read so far as to know its rule set's name.
-    pub unknown_frozen: bool,
-}
-
 /// Turns true once an informer has its first list.
 type Synced = watch::Receiver<bool>;
 
@@ -50,8 +40,13 @@ type Synced = watch::Receiver<bool>;
 pub struct Controller {
     options: Options,
     reconciler: Arc<Reconciler>,
-    informers: Mutex<HashMap<(Gvk, Role), Vec<Synced>>>,
+    informers: Mutex<HashMap<(Gvk, Role), Vec<Informer>>>,
     tasks: Mutex<JoinSet<()>>,
+}
+
+struct Informer {
+    synced: Synced,
+    task: AbortHandle,
 }
 
 impl Controller {
@@ -69,25 +64,37 @@ impl Controller {
     }
 
     /// Runs until `stop` turns true, then finishes what is in flight.
-    pub async fn run(&self, rules: Loaded, leadership: &Leadership, mut stop: watch::Receiver<bool>) {
-        tokio::select! {
-            () = self.install(rules) => {}
-            _ = stop.wait_for(|stop| *stop) => return,
-        }
-        let (parents, children) = self.reconciler.shared.store.len();
-        info!("caches are in sync: {parents} parents, {children} children");
+    pub async fn run(
+        &self,
+        rules: Loaded,
+        mut files: RuleFiles,
+        leadership: &Leadership,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let mut workers = JoinSet::new();
-        for _ in 0..self.options.concurrency {
-            workers.spawn(work(self.reconciler.clone(), leadership.subscribe()));
+        let follow = async {
+            self.install(&rules).await;
+            let (parents, children) = self.reconciler.shared.store.len();
+            info!("caches are in sync: {parents} parents, {children} children");
+            for _ in 0..self.options.concurrency {
+                workers.spawn(work(self.reconciler.clone(), leadership.subscribe()));
+            }
+            let mut programs = rules.programs;
+            loop {
+                let loaded = reload::merge(&programs, files.changed().await);
+                reload::announce(&loaded);
+                self.install(&loaded).await;
+                programs = loaded.programs;
+            }
+        };
+        tokio::select! {
+            () = follow => {}
+            _ = stop.wait_for(|stop| *stop) => {}
         }
-        let _ = stop.wait_for(|stop| *stop).await;
-        let working = self.reconciler.shared.queue.working();
-        info!("stopping; {working} reconciles in flight");
+        info!("stopping; {} reconciles in flight", self.reconciler.shared.queue.working());
         self.reconciler.shared.queue.close();
-        if tokio::time::timeout(self.options.grace, async { while workers.join_next().await.is_some() {} })
-            .await
-            .is_err()
-        {
+        let finished = async { while workers.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.options.grace, finished).await.is_err() {
             warn!("gave up on {} reconciles that did not end within {:?}", workers.len(), self.options.grace);
         }
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
@@ -95,12 +102,8 @@ impl Controller {
 
     /// Puts rules in force: watches what they need, waits until those caches are complete, swaps, and has every parent
     /// reconciled.
-    pub async fn install(&self, loaded: Loaded) {
-        let mut rules = ActiveRules {
-            frozen: loaded.frozen.into_iter().collect(),
-            unknown_frozen: loaded.unknown_frozen,
-            ..ActiveRules::default()
-        };
+    async fn install(&self, loaded: &Loaded) {
+        let mut rules = ActiveRules { frozen: loaded.frozen, ..ActiveRules::default() };
         let mut interest = Interest::default();
         let mut parents = Vec::new();
         let mut children = Vec::new();
@@ -116,7 +119,10 @@ impl Controller {
                 children.push(self.discover(&gvk, false).await);
             }
         }
-        *self.reconciler.shared.interest.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(interest);
+        if self.reconciler.shared.take_interest(interest) {
+            // What was kept of the children so far is not what is wanted now: list them again.
+            self.forget(Role::Child);
+        }
         let mut syncing = Vec::new();
         for kind in &children {
             syncing.extend(self.watch(kind, Role::Child));
@@ -129,10 +135,16 @@ impl Controller {
             let _ = synced.wait_for(|synced| *synced).await;
         }
         *self.reconciler.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
-        for kind in &parents {
-            for key in self.reconciler.shared.store.parents(kind.id) {
-                self.reconciler.shared.queue.add(key, Lane::Slow);
-            }
+        for key in self.reconciler.shared.store.all_parents() {
+            self.reconciler.shared.queue.add(key, Lane::Slow);
+        }
+    }
+
+    /// Stops the informers of a role; the store keeps what they saw.
+    fn forget(&self, role: Role) {
+        let mut informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, running) in informers.extract_if(|(_, running_role), _| *running_role == role) {
+            running.iter().for_each(|informer| informer.task.abort());
         }
     }
 
@@ -179,11 +191,11 @@ impl Controller {
             for namespace in everywhere.chain(named) {
                 let (sender, receiver) = watch::channel(false);
                 debug!("watching {} in {}", kind.resource.plural, namespace.as_deref().unwrap_or("all namespaces"));
-                tasks.spawn(informer::run(self.reconciler.shared.clone(), kind.clone(), namespace, role, sender));
-                running.push(receiver);
+                let run = informer::run(self.reconciler.shared.clone(), kind.clone(), namespace, role, sender);
+                running.push(Informer { synced: receiver, task: tasks.spawn(run) });
             }
         }
-        running.clone()
+        running.iter().map(|informer| informer.synced.clone()).collect()
     }
 }
 

@@ -41,6 +41,14 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Sets what is kept of children. True if that is not what was kept before.
+    pub fn take_interest(&self, interest: Interest) -> bool {
+        let mut current = self.interest.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = **current != interest;
+        *current = Arc::new(interest);
+        changed
+    }
+
     /// What is kept of children now.
     pub fn interest(&self) -> Arc<Interest> {
         self.interest.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -48,7 +48,7 @@
 //! | texts and places | [`diagnostic`], [`yaml_text`] | – |
 //! | rules (pure, no cluster, no async) | [`rules`] | texts |
 //! | pure engine | [`fingerprint`], [`identity`], [`plan`], [`status`], [`observe`], [`api_error`], [`field_path`] | rules |
-//! | control loop | [`kinds`], [`store`], [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`lease`], [`controller`] | all above |
+//! | control loop | [`kinds`], [`store`], [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`reload`], [`lease`], [`controller`] | all above |
 //! | commands | [`cli`], [`telemetry`] | all above |
 //!
 //! # Where this departs from the first design, and why
@@ -80,6 +80,7 @@ pub mod observe;
 pub mod plan;
 pub mod queue;
 pub mod reconcile;
+pub mod reload;
 pub mod rules;
 pub mod status;
 pub mod store;

@@ -15,7 +15,7 @@ use crate::rules::ReadPath;
 use crate::store::{ChildRecord, ParentRecord, Version};
 
 /// What children are observed for: the label keys of the parent kinds, and the fields that rules read.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interest {
     /// Label key → parent kind.
     pub parents: BTreeMap<String, KindId>,

@@ -4,7 +4,7 @@
 //! [`crate::cluster`]. Where a child reads another one that was only just created, the three are repeated with what the
 //! API server answered, so that a chain of children needs no second trip through the queue.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -30,16 +30,13 @@ use crate::store::{Key, ParentRecord};
 pub struct ActiveRules {
     /// Programs by parent kind, in order of their names.
     pub by_parent: BTreeMap<KindId, Vec<Arc<Program>>>,
-    /// Rule sets that exist and have no usable version; their children stay as they are.
-    pub frozen: BTreeSet<String>,
-    /// Some rule file could not be read so far as to know whose it is: nothing is pruned whose rule set is not loaded.
-    pub unknown_frozen: bool,
+    /// Some rule set has no usable version: nothing is pruned whose rule set is not in force.
+    pub frozen: bool,
 }
 
 impl ActiveRules {
     fn is_frozen(&self, rule_set: &str) -> bool {
-        self.frozen.contains(rule_set)
-            || (self.unknown_frozen && !self.by_parent.values().flatten().any(|program| program.name() == rule_set))
+        self.frozen && !self.by_parent.values().flatten().any(|program| program.name() == rule_set)
     }
 }
 
@@ -83,9 +80,6 @@ impl Reconciler {
         };
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
         let programs = rules.by_parent.get(&key.kind).map(Vec::as_slice).unwrap_or_default();
-        if programs.is_empty() {
-            return Outcome::Settled;
-        }
         let parent = Parent {
             gvk: kind.gvk.clone(),
             namespace: key.namespace.to_string(),
@@ -145,6 +139,9 @@ impl Reconciler {
         let who = describe(kind, key);
         if let Some(line) = report.summary() {
             info!("{who}: {line}");
+        }
+        if programs.is_empty() {
+            return report.outcome();
         }
         let revisions: Vec<String> =
             programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();

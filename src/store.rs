@@ -199,9 +199,9 @@ impl Store {
         self.lock().parents.get(key).cloned()
     }
 
-    /// The keys of all parents of a kind.
-    pub fn parents(&self, kind: KindId) -> Vec<Key> {
-        self.lock().parents.keys().filter(|key| key.kind == kind).cloned().collect()
+    /// The keys of all parents.
+    pub fn all_parents(&self) -> Vec<Key> {
+        self.lock().parents.keys().cloned().collect()
     }
 
     /// Takes in a child from a watch. Returns the parent to reconcile, if that is due.

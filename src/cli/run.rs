@@ -10,12 +10,12 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing::{error, info};
+use tracing::info;
 
 use crate::cluster::Cluster;
-use crate::controller::{Controller, Loaded, Options};
+use crate::controller::{Controller, Options};
 use crate::lease::{self, Leadership, Settings};
-use crate::rules::{Program, source};
+use crate::reload::{self, RuleFiles};
 use crate::telemetry::log;
 
 /// Arguments of `run`.
@@ -90,7 +90,9 @@ pub fn main(args: &Args) -> ExitCode {
 
 async fn run(args: &Args) -> Result<(), String> {
     let deadline = seconds("--call-timeout", args.call_timeout)?;
-    let loaded = load(&args.rules)?;
+    let (files, read) = RuleFiles::open(args.rules.clone());
+    let loaded = reload::merge(&[], read);
+    reload::announce(&loaded);
     let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let server = config.cluster_url.to_string();
     let leadership = Arc::new(if args.leader_elect { Leadership::awaited() } else { Leadership::unlimited() });
@@ -102,14 +104,12 @@ async fn run(args: &Args) -> Result<(), String> {
         concurrency: usize::from(args.concurrency),
         grace: Duration::from_secs(5),
     };
-    let sets: Vec<_> =
-        loaded.programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();
-    info!("network-operator {} at {server}, rules {}", env!("CARGO_PKG_VERSION"), sets.join(", "));
+    info!("network-operator {} at {server}", env!("CARGO_PKG_VERSION"));
     let stop = stop_signal()?;
     let controller = Controller::new(cluster.clone(), options);
     let (done, mut finished) = watch::channel(false);
     let run = async {
-        controller.run(loaded, &leadership, stop.clone()).await;
+        controller.run(loaded, files, &leadership, stop.clone()).await;
         done.send_replace(true);
     };
     let elect = async {
@@ -144,24 +144,6 @@ fn election(args: &Args, default_namespace: &str, call_deadline: Duration) -> Re
     };
     settings.check(call_deadline)?;
     Ok(settings)
-}
-
-/// Loads the rules; what is wrong with them goes to the log. An error only if nothing at all can be used.
-fn load(paths: &[PathBuf]) -> Result<Loaded, String> {
-    let files = source::read(paths).map_err(|error| error.to_string())?;
-    let (programs, diagnostics) = Program::load(&files);
-    let errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == crate::diagnostic::Severity::Error);
-    for diagnostic in &diagnostics {
-        error!("{diagnostic}");
-    }
-    if programs.is_empty() {
-        let places: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(format!(
-            "no usable rule set in {}; `network-operator check` says what is wrong",
-            places.join(", ")
-        ));
-    }
-    Ok(Loaded { programs: programs.into_iter().map(Arc::new).collect(), frozen: Vec::new(), unknown_frozen: errors })
 }
 
 /// The connection settings: `--kubeconfig`, else what kubectl would use, else the pod's service account.

@@ -1,0 +1,146 @@
+//! Reload: follow the rule files and put edits into force, or keep the last good version.
+//!
+//! The files are read again every second and compared by content. That is a few kilobytes, it sees what Kubernetes does (a
+//! `ConfigMap` volume swaps its `..data` symlink) and what editors do (rename, truncate and write) alike, and unlike inotify it
+//! cannot miss anything on a network file system or an overlay. An edit counts once two reads in a row agree, so that a file
+//! is not judged while it is being written.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, info, warn};
+
+use crate::diagnostic::{Diagnostic, Severity, SourceFile};
+use crate::rules::Program;
+use crate::rules::source::{self, ReadError};
+
+/// Time between two looks at the files.
+const LOOK: Duration = Duration::from_secs(1);
+/// Time between the two reads that must agree.
+const SETTLE: Duration = Duration::from_millis(150);
+
+/// The rules to put into force, and what is to be said about them.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// Usable rule sets, new or kept.
+    pub programs: Vec<Arc<Program>>,
+    /// Some rule set has no usable version: nothing is pruned whose rule set is not among `programs`.
+    pub frozen: bool,
+    /// What the checker said.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Rule sets that go on with their last good version.
+    pub kept: Vec<String>,
+    /// Why there is nothing to load at all.
+    pub trouble: Option<String>,
+}
+
+impl Loaded {
+    /// Whether the files are as they should be.
+    pub fn is_good(&self) -> bool {
+        self.trouble.is_none() && !self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+}
+
+/// What becomes of the rules in force (`before`) when the files read like this. Pure.
+pub fn merge(before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadError>) -> Loaded {
+    let keep_all = |trouble: String| Loaded {
+        programs: before.to_vec(),
+        frozen: true,
+        kept: before.iter().map(|program| program.name().to_owned()).collect(),
+        trouble: Some(trouble),
+        ..Loaded::default()
+    };
+    let files = match files {
+        Ok(files) if files.is_empty() => return keep_all("there is no rule file (`*.yaml`) in it".to_owned()),
+        Ok(files) => files,
+        Err(error) => return keep_all(error.to_string()),
+    };
+    let (fresh, diagnostics) = Program::load(&files);
+    let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    if fresh.is_empty() && !broken {
+        return Loaded { diagnostics, ..keep_all("the rule files hold no rule set".to_owned()) };
+    }
+    let mut programs: BTreeMap<String, Arc<Program>> =
+        fresh.into_iter().map(|program| (program.name().to_owned(), Arc::new(program))).collect();
+    let mut kept = Vec::new();
+    if broken {
+        // A set that is missing now may be the one that is broken: an error is not «absent».
+        for program in before {
+            if !programs.contains_key(program.name()) {
+                kept.push(program.name().to_owned());
+                programs.insert(program.name().to_owned(), program.clone());
+            }
+        }
+    }
+    Loaded { programs: programs.into_values().collect(), frozen: broken, diagnostics, kept, trouble: None }
+}
+
+/// Says in the log what was loaded, and everything that is wrong with it.
+pub fn announce(loaded: &Loaded) {
+    for diagnostic in &loaded.diagnostics {
+        match diagnostic.severity {
+            Severity::Error => error!("{diagnostic}"),
+            Severity::Warning => warn!("{diagnostic}"),
+        }
+    }
+    if let Some(trouble) = &loaded.trouble {
+        error!("rules cannot be loaded: {trouble}; every child stays as it is");
+    }
+    if !loaded.kept.is_empty() {
+        warn!("going on with the last good version of {}", loaded.kept.join(", "));
+    }
+    let sets: Vec<_> =
+        loaded.programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();
+    if sets.is_empty() {
+        error!(
+            "no rule set can be used; nothing is written until the rules are mended (`network-operator check` says how)"
+        );
+    } else {
+        info!("rules in force: {}", sets.join(", "));
+    }
+}
+
+/// Looks at rule files for edits.
+pub struct RuleFiles {
+    paths: Vec<PathBuf>,
+    last: Snapshot,
+}
+
+/// Content of the files, or what stood in the way.
+type Snapshot = Result<Vec<(String, String)>, String>;
+
+impl RuleFiles {
+    /// Reads them for the first time.
+    pub fn open(paths: Vec<PathBuf>) -> (Self, Result<Vec<Arc<SourceFile>>, ReadError>) {
+        let files = source::read(&paths);
+        let last = snapshot(&files);
+        (Self { paths, last }, files)
+    }
+
+    /// Returns when the files read differently from the last time, with what they read like now.
+    pub async fn changed(&mut self) -> Result<Vec<Arc<SourceFile>>, ReadError> {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let mut now = snapshot(&source::read(&self.paths));
+            while now != self.last {
+                tokio::time::sleep(SETTLE).await;
+                let files = source::read(&self.paths);
+                let again = snapshot(&files);
+                if again == now {
+                    self.last = now;
+                    return files;
+                }
+                now = again;
+            }
+        }
+    }
+}
+
+fn snapshot(files: &Result<Vec<Arc<SourceFile>>, ReadError>) -> Snapshot {
+    match files {
+        Ok(files) => Ok(files.iter().map(|file| (file.path.clone(), file.text.clone())).collect()),
+        Err(error) => Err(error.to_string()),
+    }
+}
