@@ -50,7 +50,7 @@ func (c *cluster) isOurEtcd(ctx context.Context) error {
 	if err := c.post(ctx, c.etcd()+"/v3/cluster/member/list", "application/json", []byte("{}"), &list); err != nil {
 		return err
 	}
-	if len(list.Members) != 1 || list.Members[0].Name != c.etcdName() {
+	if len(list.Members) != 1 || list.Members[0].Name != c.member {
 		return errors.New("another etcd answers on this port")
 	}
 	return nil

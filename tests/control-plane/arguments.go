@@ -27,13 +27,13 @@ func (c *cluster) etcdArguments() []string {
 	// There are no peers, but etcd listens for them; on port 0 it needs no port of ours.
 	const peers = "http://127.0.0.1:0"
 	return []string{
-		"--name=" + c.etcdName(),
+		"--name=" + c.member,
 		"--data-dir=" + c.folder.file("etcd"),
 		"--listen-client-urls=" + c.etcd(),
 		"--advertise-client-urls=" + c.etcd(),
 		"--listen-peer-urls=" + peers,
 		"--initial-advertise-peer-urls=" + peers,
-		"--initial-cluster=" + c.etcdName() + "=" + peers,
+		"--initial-cluster=" + c.member + "=" + peers,
 		// The only member elects itself; by default it takes up to a second to find out that there is nobody else.
 		"--heartbeat-interval=20",
 		"--election-timeout=200",

@@ -29,9 +29,10 @@ type cluster struct {
 	version  kubeVersion
 	folder   *runFolder
 	audit    bool
-	fixed    int      // port that the API server must have; 0: any
+	port     int      // that the API server must have; 0: any
 	crds     []string // files with CustomResourceDefinitions to install
 
+	member    string // etcd's name for itself
 	ports     map[component]int
 	processes map[component]*process
 	exits     chan *process // every process that ends
@@ -45,8 +46,8 @@ func newCluster(binaries string, version kubeVersion, folder *runFolder, options
 		return nil, err
 	}
 	return &cluster{
-		binaries: binaries, version: version, folder: folder, audit: options.audit, fixed: options.port, crds: options.crds,
-		processes: map[component]*process{}, exits: make(chan *process, 16),
+		binaries: binaries, version: version, folder: folder, audit: options.audit, port: options.port, crds: options.crds,
+		member: "etcd-" + newToken(), processes: map[component]*process{}, exits: make(chan *process, 16),
 		credentials: credentials,
 	}, folder.write("audit-policy.yaml", []byte(auditPolicy))
 }
@@ -105,7 +106,7 @@ func (c *cluster) startComponent(ctx context.Context, component component) error
 		c.exits <- process
 	}()
 	if err := c.waitFor(ctx, process, string(component), c.readiness(component)); err != nil {
-		process.stop(0)
+		process.stop(0) // also marks its end as known, should it have ended by itself
 		return err
 	}
 	return nil
@@ -134,32 +135,46 @@ func (c *cluster) isRunning(component component) bool {
 	return process != nil && process.running()
 }
 
-// waitFor returns when ready does no longer fail, with an error when the process ends or takes too long.
+// errNotReady: a component runs but cannot be used.
+var errNotReady = fmt.Errorf("not ready after %v", readyLimit)
+
+// waitFor returns when ready does no longer fail, with an error when a component ends or it takes too long.
 func (c *cluster) waitFor(ctx context.Context, process *process, what string, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, fmt.Errorf("not ready after %v", readyLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, errNotReady)
 	defer cancel()
 	for {
-		err := ready(ctx)
-		// Checked in this order: if the process ended, an answer can only have come from another one on the same port.
-		if !process.running() {
-			process.expected.Store(true) // reported here
-			return process.failure()
+		unready := ready(ctx)
+		// Looked at even after a success: if the component has ended, somebody else answered on its port.
+		if err := c.crashed(); err != nil {
+			return err
 		}
-		if err == nil {
+		if unready == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w, last answer: %w\nlast lines of %s:\n%s", what, context.Cause(ctx), err, process.logPath, tail(process.logPath, 15))
+			if cause := context.Cause(ctx); !errors.Is(cause, errNotReady) {
+				return cause
+			}
+			return fmt.Errorf("%s is %w: %w\nlast lines of %s:\n%s", what, errNotReady, unready, process.logPath, tail(process.logPath, 15))
 		case <-process.exited:
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-func (c *cluster) etcd() string     { return fmt.Sprintf("http://127.0.0.1:%d", c.ports[etcd]) }
-func (c *cluster) etcdName() string { return filepath.Base(c.folder.path) }
-func (c *cluster) server() string   { return fmt.Sprintf("https://127.0.0.1:%d", c.ports[apiServer]) }
+// crashed describes the first component that ended without being asked to.
+func (c *cluster) crashed() error {
+	for _, component := range components {
+		if process := c.processes[component]; process != nil && !process.running() && !process.expected.Load() {
+			return process.failure()
+		}
+	}
+	return nil
+}
+
+func (c *cluster) etcd() string   { return fmt.Sprintf("http://127.0.0.1:%d", c.ports[etcd]) }
+func (c *cluster) server() string { return fmt.Sprintf("https://127.0.0.1:%d", c.ports[apiServer]) }
 
 func (c *cluster) logPath(component component) string {
 	return c.folder.file(string(component) + ".log")
@@ -169,11 +184,11 @@ func (c *cluster) logPath(component component) string {
 func (c *cluster) choosePorts() error {
 	c.ports = map[component]int{}
 	for _, component := range components {
-		if component == apiServer && c.fixed != 0 {
-			if !portFree(c.fixed) {
-				return fmt.Errorf("port %d is in use\nstop what uses it, or choose another --port", c.fixed)
+		if component == apiServer && c.port != 0 {
+			if !portFree(c.port) {
+				return fmt.Errorf("port %d is in use\nstop what uses it, or choose another --port", c.port)
 			}
-			c.ports[component] = c.fixed
+			c.ports[component] = c.port
 			continue
 		}
 		port, err := freePort()

@@ -29,7 +29,7 @@ func TestAUsedPortIsRefusedAtOnce(t *testing.T) {
 	}
 	defer listener.Close()
 	port := listener.Addr().(*net.TCPAddr).Port
-	c := cluster{fixed: port}
+	c := cluster{port: port}
 	if err := c.choosePorts(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", port)) {
 		t.Errorf("got: %v", err)
 	}

@@ -6,8 +6,9 @@
 // takes, which works the same on every architecture that Go compiles for.
 //
 // Where to read on: build.go (what is compiled and when it counts as cached), module.go (how a program is compiled out of
-// somebody else's module), versions.go (everything in which Kubernetes versions differ), up.go (the life of one control
-// plane), cluster.go (its components and when they are ready), process.go (why nothing is left behind).
+// somebody else's module), versions.go (everything in which Kubernetes versions differ); up.go (the life of one control
+// plane), cluster.go (starting and stopping its components), arguments.go (their command lines), api.go (when they are
+// ready), commands.go (what a test can ask for), process.go and folder.go (why nothing is left behind).
 package main
 
 import (
@@ -33,7 +34,11 @@ control-plane COMMAND -h lists the flags of a command.
 
 func main() {
 	// Ctrl-C, a closing terminal and a polite kill all mean the same: stop the children, remove the folder, leave.
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	reasons := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup asks for
+		reasons = append(reasons, syscall.SIGHUP)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), reasons...)
 	defer cancel()
 
 	err := run(ctx, os.Args[1:])

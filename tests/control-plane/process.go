@@ -66,7 +66,7 @@ func startProcess(name, binary, logPath string, args []string) (*process, error)
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
-		p.cmd.Wait() //nolint:errcheck // the state says the same
+		p.cmd.Wait() // its error says less than the state
 		p.state = p.cmd.ProcessState.String()
 		close(p.exited)
 	}()

@@ -102,7 +102,8 @@ func usedVersion(ctx context.Context, binaries, wanted string) (kubeVersion, err
 	if err := runChild(ctx, command); err != nil {
 		return kubeVersion{}, fmt.Errorf("ask %s for its version: %w", command.Path, err)
 	}
-	return parseKubeVersion(strings.TrimPrefix(strings.TrimSpace(output.String()), "Kubernetes "))
+	text, _, _ := strings.Cut(strings.TrimSpace(output.String()), "+") // a distribution's addition
+	return parseKubeVersion(strings.TrimPrefix(text, "Kubernetes "))
 }
 
 // announce prints the line that says where everything is.
