@@ -8,11 +8,17 @@
 //! | `file` | tree → a [`RuleSet`](file::RuleSet), the rule file as written |
 //! | `template` | strings with `${…}` → literal pieces and expressions |
 //! | `expr`, `functions` | CEL: parsing, the library of functions, bounded evaluation |
+//! | `types`, `schema` | what expressions and fields can be |
+//! | `check` | is the rule set right? |
 //! | `compile` | rule set → [`Program`], everything parsed once |
 //! | `render` | program + parent (+ children as the cluster has them) → [`Rendered`] |
 
+pub mod check;
 pub mod expr;
 pub mod functions;
+pub mod schema;
+pub mod suggest;
+pub mod types;
 
 use std::collections::{BTreeMap, BTreeSet};
 
