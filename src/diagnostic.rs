@@ -22,6 +22,11 @@ impl SourceFile {
         Arc::new(Self { path: path.into(), text: text.into() })
     }
 
+    /// A place in this file.
+    pub fn at(self: &Arc<Self>, span: Span) -> Location {
+        Location { file: Arc::clone(self), span }
+    }
+
     /// Line and column (both from 1; the column counts characters) of a byte offset. Offsets past the end give the end.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
         let mut offset = offset.min(self.text.len());

@@ -14,17 +14,33 @@
 //! | `render` | program + parent (+ children as the cluster has them) → [`Rendered`] |
 
 pub mod check;
+pub mod compile;
+mod evaluate;
 pub mod expr;
+pub mod fields;
+pub mod file;
 pub mod functions;
+pub mod manifest;
+pub mod names;
+mod patch;
+pub mod record;
+mod references;
+mod render;
 pub mod schema;
-pub mod suggest;
-pub mod types;
-
-use std::collections::{BTreeMap, BTreeSet};
-
 pub mod source;
+pub mod suggest;
+pub mod template;
+pub mod types;
+pub mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
+
+pub use compile::Program;
 
 use crate::diagnostic::Location;
 
@@ -174,45 +190,4 @@ pub struct Fault {
     pub message: String,
     /// Where in the rule file.
     pub at: Location,
-}
-
-/// A compiled, checked rule set. Immutable; shared by all reconciles.
-#[derive(Debug)]
-pub struct Program;
-
-impl Program {
-    /// `metadata.name` of the rule set.
-    pub fn name(&self) -> &str {
-        ""
-    }
-    /// A short hash of the rule set's text; equal text, equal revision.
-    pub fn revision(&self) -> &str {
-        ""
-    }
-    /// The parent kind (`spec.for`).
-    pub fn parent(&self) -> &Gvk {
-        unreachable!()
-    }
-    /// The kinds of children that the rules can produce.
-    pub fn child_kinds(&self) -> BTreeSet<Gvk> {
-        BTreeSet::new()
-    }
-    /// Resource id → the fields of that child which `readyWhen` or `resources.ID` read; an empty path means all of it.
-    pub fn reads(&self) -> &BTreeMap<String, Vec<ReadPath>> {
-        unreachable!()
-    }
-    /// How many resources the rule set has: a bound for the length of a chain of children that read each other.
-    pub fn resource_count(&self) -> usize {
-        0
-    }
-    /// Reads rule files; what is wrong with them comes back as diagnostics, what can be used as programs.
-    pub fn load(
-        _files: &[std::sync::Arc<crate::diagnostic::SourceFile>],
-    ) -> (Vec<Self>, Vec<crate::diagnostic::Diagnostic>) {
-        (Vec::new(), Vec::new())
-    }
-    /// What the rules make of `parent` (the whole object, as the API server gives it).
-    pub fn render(&self, _parent: &Value, _observed: &Observed) -> Rendered {
-        Rendered::default()
-    }
 }
