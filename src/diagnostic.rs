@@ -4,6 +4,11 @@
 //! a time, so that one run shows them all; how they are drawn for people and for machines lives here as well. Nothing
 //! in this module knows what a rule is.
 
+pub mod human;
+pub mod json;
+pub mod sarif;
+
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,7 +38,9 @@ impl SourceFile {
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
         }
+        // A byte order mark is nothing that an editor shows or counts.
         let before = &self.text[..offset];
+        let before = before.strip_prefix('\u{feff}').unwrap_or(before);
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
@@ -146,4 +153,21 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.message)
     }
+}
+
+/// Puts diagnostics in the order of their files' paths and of their places in them, and drops what was said twice.
+pub fn sort(diagnostics: &mut Vec<Diagnostic>) {
+    diagnostics.sort_by(|a, b| {
+        let key = |diagnostic: &Diagnostic| (diagnostic.at.span.start, diagnostic.severity, diagnostic.at.span.end);
+        a.at.file.path.cmp(&b.at.file.path).then_with(|| key(a).cmp(&key(b)))
+    });
+    let mut said = HashSet::new();
+    diagnostics.retain(|diagnostic| {
+        said.insert((diagnostic.at.file.path.clone(), diagnostic.at.span, diagnostic.code, diagnostic.message.clone()))
+    });
+}
+
+/// Whether any of them refuses a rule set.
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }

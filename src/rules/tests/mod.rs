@@ -1,5 +1,6 @@
 //! Tests of the whole pipeline, text to children.
 
+mod faults;
 mod rendering;
 
 use std::sync::Arc;
