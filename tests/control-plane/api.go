@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 )
 
@@ -80,21 +79,23 @@ func (c *cluster) garbageProbe() func(context.Context) error {
 	}
 }
 
+// A crdFile holds a CustomResourceDefinition, as YAML or JSON: the API server reads both.
+type crdFile struct {
+	path    string
+	content []byte
+}
+
 // installCRDs creates the CustomResourceDefinitions that were asked for, before the controller manager starts. Its garbage
 // collector looks for new kinds only when it starts and every 30 seconds, and children of an object whose kind it does not
 // know yet stay for as long after the object is deleted: half a minute in each test.
 func (c *cluster) installCRDs(ctx context.Context) error {
 	collection := c.server() + "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	for _, path := range c.crds {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
+	for _, crd := range c.crds {
 		var created struct{ Metadata struct{ Name string } }
-		if err := c.post(ctx, collection, "application/yaml", content, &created); err != nil {
-			return fmt.Errorf("install %s: %w", path, err)
+		if err := c.post(ctx, collection, "application/yaml", crd.content, &created); err != nil {
+			return fmt.Errorf("install %s: %w", crd.path, err)
 		}
-		err = c.waitFor(ctx, c.processes[apiServer], path, func(ctx context.Context) error {
+		err := c.waitFor(ctx, c.processes[apiServer], crd.path, func(ctx context.Context) error {
 			return c.isEstablished(ctx, collection+"/"+created.Metadata.Name)
 		})
 		if err != nil {
@@ -136,7 +137,12 @@ type statusError struct {
 }
 
 func (e statusError) Error() string {
-	return fmt.Sprintf("%s answered %d: %.500s", e.url, e.code, strings.TrimSpace(e.body))
+	text := strings.TrimSpace(e.body)
+	var status struct{ Message string } // what Kubernetes answers with
+	if json.Unmarshal([]byte(e.body), &status) == nil && status.Message != "" {
+		text = status.Message
+	}
+	return fmt.Sprintf("%s answered %d: %.1000s", e.url, e.code, text)
 }
 
 // get fetches a URL as the administrator, and decodes the JSON answer unless into is nil.

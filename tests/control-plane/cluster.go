@@ -29,8 +29,8 @@ type cluster struct {
 	version  kubeVersion
 	folder   *runFolder
 	audit    bool
-	port     int      // that the API server must have; 0: any
-	crds     []string // files with CustomResourceDefinitions to install
+	port     int // that the API server must have; 0: any
+	crds     []crdFile
 
 	member    string // etcd's name for itself
 	ports     map[component]int

@@ -51,12 +51,16 @@ func newRunFolder(path string, keep bool) (*runFolder, error) {
 
 // claim makes sure that path is a folder that nobody uses and that holds nothing worth keeping.
 func claim(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
+	for _, name := range []string{ownerLock, keptLock} {
+		lock, err := tryExistingLock(filepath.Join(path, name))
+		if errors.Is(err, errLocked) {
+			return fmt.Errorf("%s is in use by another control plane (process %s)\nstop that one, or choose another --dir", path, lockOwner(filepath.Join(path, name)))
+		}
+		if err == nil {
+			lock.release()
+		}
 	}
-	if err := removeLeftover(path); errors.Is(err, errLocked) {
-		return fmt.Errorf("%s is in use by another control plane (process %s)\nstop that one, or choose another --dir", path, lockOwner(filepath.Join(path, ownerLock)))
-	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeLeftover(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -95,11 +99,7 @@ func removeLeftovers(parent string) {
 
 // removeLeftover removes a folder if it has an owner.lock that nobody holds.
 func removeLeftover(folder string) error {
-	path := filepath.Join(folder, ownerLock)
-	if _, err := os.Stat(path); err != nil {
-		return err
-	}
-	lock, err := tryLock(path)
+	lock, err := tryExistingLock(filepath.Join(folder, ownerLock))
 	if err != nil {
 		return err
 	}

@@ -77,9 +77,20 @@ func TestAGivenFolderMustBeFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newRunFolder(path, false); err == nil || !strings.Contains(err.Error(), "is in use by another control plane") {
-		t.Errorf("in use: %v", err)
+	inUse := func(path string) {
+		t.Helper()
+		if _, err := newRunFolder(path, false); err == nil || !strings.Contains(err.Error(), "is in use by another control plane") {
+			t.Errorf("in use: %v", err)
+		}
 	}
+	inUse(path)
+	kept := filepath.Join(t.TempDir(), "kept")
+	keeper, err := newRunFolder(kept, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inUse(kept)
+	keeper.lock.release()
 	first.lock.release() // killed
 	second, err := newRunFolder(path, false)
 	if err != nil {

@@ -20,8 +20,13 @@ var errLocked = errors.New("locked")
 type fileLock struct{ file *os.File }
 
 // tryLock takes the lock, or returns errLocked at once.
-func tryLock(path string) (*fileLock, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func tryLock(path string) (*fileLock, error) { return lockFile(path, os.O_CREATE) }
+
+// tryExistingLock does so if there is such a file.
+func tryExistingLock(path string) (*fileLock, error) { return lockFile(path, 0) }
+
+func lockFile(path string, create int) (*fileLock, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|create, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ type upOptions struct {
 	port    int
 	keep    bool
 	noStdin bool
-	crds    []string
+	crds    []crdFile
 }
 
 // runUp is the `up` command: it starts a control plane, announces it on stdout, and stays until it is told to go, its
@@ -38,8 +38,9 @@ func runUp(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&options.dir, "dir", "", "folder for data, logs and keys (default a new one for temporary files)")
 	flags.BoolVar(&options.audit, "audit", false, "record every request in audit.log in that folder")
 	flags.Func("crd", "`file` with a CustomResourceDefinition to install; may be repeated", func(path string) error {
-		options.crds = append(options.crds, path)
-		return nil
+		content, err := os.ReadFile(path)
+		options.crds = append(options.crds, crdFile{path, content})
+		return err
 	})
 	flags.IntVar(&options.port, "port", 0, "port of the API server (default any free one)")
 	flags.BoolVar(&options.keep, "keep", false, "do not remove the folder at the end")
