@@ -269,8 +269,25 @@ fn classify(call: &Call, status: &Status) -> Problem {
                 .map(|seconds| Duration::from_secs(u64::from(seconds))),
         ),
         _ if status.message.contains("request is too large") => Problem::TooLarge,
+        // Server-side apply answers 500 to a body that does not fit the schema.
+        500 if !undeclared_fields(&status.message).is_empty() => Problem::Invalid(undeclared_fields(&status.message)),
+        500 if status.message.contains("failed to create typed patch object") => Problem::Invalid(Vec::new()),
         _ => Problem::Unavailable,
     }
+}
+
+/// The paths before `: field not declared in schema` in an answer to an apply.
+fn undeclared_fields(message: &str) -> Vec<String> {
+    let before = message.split(": field not declared in schema");
+    let mut paths: Vec<_> = before
+        .filter_map(|part| part.rsplit(char::is_whitespace).next())
+        .filter(|word| word.starts_with('.'))
+        .map(str::to_owned)
+        .collect();
+    if !message.ends_with("field not declared in schema") {
+        paths.pop();
+    }
+    paths
 }
 
 /// `conflict with "kubectl" using v1` → `kubectl`.
@@ -338,6 +355,11 @@ mod tests {
             ),
             (json!({"code": 429, "message": "m", "details": {"retryAfterSeconds": 7}}), "Throttled", "slow down"),
             (json!({"code": 500, "message": "etcdserver: request is too large"}), "TooLarge", "too large"),
+            (
+                json!({"code": 500, "message": "failed to create typed patch object (default/a; v1, Kind=Service): errors:\n  .spec.foo: field not declared in schema\n  .spec.bar.baz: field not declared in schema"}),
+                "RejectedByServer",
+                "`.spec.foo`, `.spec.bar.baz`",
+            ),
             (json!({"code": 503, "message": "m"}), "ApiServerUnavailable", "patch configmaps default/a"),
         ];
         for (status, reason, says) in table {

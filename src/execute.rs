@@ -93,6 +93,7 @@ impl Executor<'_> {
     async fn apply(&mut self, mut body: Value, expect: Expect<'_>) -> Result<(), ApiError> {
         let force = self.step.policy.on_conflict == OnConflict::Force;
         let Key { namespace, name, .. } = self.child;
+        let whole = body.clone();
         let first = self.shared.cluster.apply(self.kind, namespace, name, body.clone(), expect, force).await;
         let (answer, yielded) = match first {
             Ok(answer) => (answer, Vec::new()),
@@ -107,12 +108,12 @@ impl Executor<'_> {
             }
             Err(error) => return Err(error),
         };
-        self.remember(answer, yielded);
+        self.remember(answer, &whole, yielded);
         Ok(())
     }
 
-    fn remember(&mut self, answer: DynamicObject, yielded: Vec<FieldConflict>) {
-        if let Some(mut record) = observe::child(answer, self.kind, &self.shared.interest(), Some(self.step.desired)) {
+    fn remember(&mut self, answer: DynamicObject, body: &Value, yielded: Vec<FieldConflict>) {
+        if let Some(mut record) = observe::child(answer, self.kind, &self.shared.interest(), Some(body)) {
             record.yielded = (!yielded.is_empty()).then(|| yielded.clone().into());
             self.shared.store.child_answered(self.child, record);
         }

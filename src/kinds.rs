@@ -3,6 +3,7 @@
 //! Keys of the store and the queue name a kind by a small number; this registry turns it back into a kind. Entries are
 //! only ever added: a kind that is dropped from the rules and comes back is the same kind.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kube::api::ApiResource;
@@ -25,6 +26,23 @@ pub struct Kind {
     pub resource: ApiResource,
     /// Its associative lists, as far as seen.
     pub lists: Arc<ListKinds>,
+    /// Fields of `status` that its schema does not have, as far as the API server has told.
+    pub undeclared: RwLock<BTreeSet<String>>,
+}
+
+impl Kind {
+    /// Takes the status fields out that the schema does not have.
+    pub fn trim_status(&self, status: &mut serde_json::Value) {
+        let undeclared = self.undeclared.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(status) = status.as_object_mut().filter(|_| !undeclared.is_empty()) {
+            status.retain(|field, _| !undeclared.contains(field));
+        }
+    }
+
+    /// Remembers that the schema has no such status field. True if that is news.
+    pub fn lacks_status_field(&self, field: &str) -> bool {
+        self.undeclared.write().unwrap_or_else(PoisonError::into_inner).insert(field.to_owned())
+    }
 }
 
 /// The registry.
@@ -50,7 +68,7 @@ impl Kinds {
         }
         // A rule set has a handful of kinds; 65,536 of them would not fit a rules folder.
         let id = KindId(u16::try_from(kinds.len()).unwrap_or(u16::MAX));
-        let kind = Arc::new(Kind { id, gvk, resource, lists: Arc::default() });
+        let kind = Arc::new(Kind { id, gvk, resource, lists: Arc::default(), undeclared: RwLock::default() });
         kinds.push(kind.clone());
         kind
     }

@@ -23,13 +23,9 @@ pub struct Interest {
     pub reads: BTreeMap<String, Vec<ReadPath>>,
 }
 
-/// The store's record of a child; `None` if it carries no parent's label. `desired` is given for the answer to an apply.
-pub fn child(
-    object: DynamicObject,
-    kind: &Kind,
-    interest: &Interest,
-    desired: Option<Fingerprint>,
-) -> Option<ChildRecord> {
+/// The store's record of a child; `None` if it carries no parent's label. `applied` is the body that this object is the
+/// answer to, if it is one; it is hashed after the object, which may have shown that one of its lists is associative.
+pub fn child(object: DynamicObject, kind: &Kind, interest: &Interest, applied: Option<&Value>) -> Option<ChildRecord> {
     let metadata = object.metadata;
     let labels = metadata.labels.as_ref()?;
     let parent = interest.parents.iter().find_map(|(key, kind)| Some((*kind, Arc::from(labels.get(key)?.as_str()))))?;
@@ -48,7 +44,9 @@ pub fn child(
         parent,
         kept: annotation(ON_REMOVE).is_some_and(|word| word == "keep"),
         deleting: metadata.deletion_timestamp.is_some().then(|| metadata.finalizers.clone().unwrap_or_default().into()),
-        applied: desired.zip(projection).map(|(desired, projection)| Applied { desired, projection }),
+        applied: applied
+            .zip(projection)
+            .map(|(body, projection)| Applied { desired: fingerprint::of_desired(body, &kind.lists), projection }),
         intent: annotation(INTENT).map(|intent| intent.as_str().into()),
         yielded: None,
         projection,
@@ -57,11 +55,11 @@ pub fn child(
     })
 }
 
-/// The store's record of a parent. `desired_status` is given for the answer to a status apply.
+/// The store's record of a parent. `applied_status` is the status that this object is the answer to, if it is one.
 pub fn parent(
     object: DynamicObject,
     kind: &Kind,
-    desired_status: Option<Fingerprint>,
+    applied_status: Option<&Value>,
 ) -> Result<ParentRecord, serde_json::Error> {
     let mut metadata = object.metadata;
     let managed = metadata.managed_fields.take();
@@ -90,8 +88,15 @@ pub fn parent(
         deleting: metadata.deletion_timestamp.is_some(),
         intent,
         status,
-        status_applied: desired_status.zip(status).map(|(desired, projection)| Applied { desired, projection }),
+        status_applied: applied_status
+            .zip(status)
+            .map(|(applied, projection)| Applied { desired: of_status(applied, kind), projection }),
     })
+}
+
+/// Hash of a status as it is applied.
+pub fn of_status(status: &Value, kind: &Kind) -> Fingerprint {
+    fingerprint::of_desired(&json!({ "status": status }), &kind.lists)
 }
 
 /// UID of the owner that is the controller.

@@ -129,8 +129,6 @@ pub struct Step {
     pub policy: Policy,
     /// Where its rule stands; `None` for a child whose rule is gone.
     pub at: Option<Location>,
-    /// Hash of the body, for the memory of the apply.
-    pub desired: Fingerprint,
     /// What is to be done.
     pub action: Action,
     /// The fields that the last apply left to other managers.
@@ -195,7 +193,6 @@ fn step(rule_set: &str, child: &Child, name: &str, action: Action) -> Step {
         name: name.to_owned(),
         policy: child.policy,
         at: Some(child.at.clone()),
-        desired: Fingerprint::default(),
         action,
         yielded: Vec::new(),
         ready: child.ready.clone(),
@@ -239,7 +236,7 @@ fn step_for_desired(
         },
     };
     let yielded = object.map(|object| object.yielded.clone()).unwrap_or_default();
-    Step { desired, yielded, ..step(rule_set, child, name, action) }
+    Step { yielded, ..step(rule_set, child, name, action) }
 }
 
 /// The intent that the body carries, where its rule says `onDrift: report`.
@@ -296,7 +293,6 @@ fn step_for_unwanted(
         name: object.name.clone(),
         policy: Policy::default(),
         at: None,
-        desired: Fingerprint::default(),
         action,
         yielded: Vec::new(),
         ready: None,

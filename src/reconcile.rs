@@ -12,9 +12,8 @@ use futures::future::join_all;
 use serde_json::Value;
 use tracing::{debug, info, warn};
 
-use crate::api_error::Problem;
+use crate::api_error::{ApiError, Problem};
 use crate::execute;
-use crate::fingerprint;
 use crate::identity::Parent;
 use crate::informer::Shared;
 use crate::kinds::{Kind, KindId, Kinds};
@@ -152,40 +151,75 @@ impl Reconciler {
         if verdict.ready != status::Ready::True && status::differs(object, &verdict) {
             warn!("{who}: {}: {}", verdict.reason, verdict.message);
         }
+        kind.trim_status(&mut status);
         // A rule edit that changes nothing for this parent is no reason to write to it: the revision in its status is the one
         // that last did.
-        let before = object.pointer("/status/rulesRevision").cloned();
-        status["rulesRevision"] = before.unwrap_or_else(|| revision.as_str().into());
-        let mut desired = status_fingerprint(&status, kind);
+        if let (Some(before), Some(current)) =
+            (object.pointer("/status/rulesRevision"), status.get_mut("rulesRevision"))
+        {
+            *current = before.clone();
+        }
+        let desired = observe::of_status(&status, kind);
         let settled = match record.status_applied {
             Some(last) => last.desired == desired && Some(last.projection) == record.status,
             None => record.status == Some(desired),
         };
-        if !settled {
-            status["rulesRevision"] = revision.into();
-            desired = status_fingerprint(&status, kind);
+        if settled {
+            return report.outcome();
         }
-        let mut outcome = report.outcome();
-        if !settled {
+        if let Some(current) = status.get_mut("rulesRevision") {
+            *current = revision.into();
+        }
+        match self.write_status(kind, key, record, status).await {
+            Ok(()) => report.outcome(),
+            Err(error) => {
+                warn!("{who}: cannot write its status: {error}");
+                Outcome::Retry(error.retry_after())
+            }
+        }
+    }
+
+    async fn write_status(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        record: &ParentRecord,
+        mut status: Value,
+    ) -> Result<(), ApiError> {
+        loop {
             let answer = self.shared.cluster.apply_status(kind, &key.namespace, &key.name, &record.uid, &status).await;
             match answer {
-                Ok(answer) => match observe::parent(answer, kind, Some(desired)) {
-                    Ok(answered) => {
-                        if self.shared.store.parent_answered(key, answered) {
-                            self.shared.queue.add(key.clone(), Lane::Fast);
+                Ok(answer) => {
+                    match observe::parent(answer, kind, Some(&status)) {
+                        Ok(answered) => {
+                            if self.shared.store.parent_answered(key, answered) {
+                                self.shared.queue.add(key.clone(), Lane::Fast);
+                            }
+                        }
+                        Err(error) => warn!("{}: cannot keep the answer to its status: {error}", describe(kind, key)),
+                    }
+                    return Ok(());
+                }
+                // Deleted, or deleted and made again, meanwhile: its own event follows.
+                Err(ApiError { problem: Problem::Gone | Problem::Changed, .. }) => return Ok(()),
+                Err(error) => {
+                    // Any CRD can be a parent, and not every one has every field that we would like to fill.
+                    let Problem::Invalid(fields) = &error.problem else { return Err(error) };
+                    let had = status.as_object().map_or(0, serde_json::Map::len);
+                    for field in
+                        fields.iter().filter_map(|path| path.strip_prefix(".status.")?.split(['.', '[']).next())
+                    {
+                        if kind.lacks_status_field(field) {
+                            warn!("the CRD of {} has no `status.{field}`; it is left out of the status", kind.gvk.kind);
                         }
                     }
-                    Err(error) => warn!("{who}: cannot keep the answer to its status: {error}"),
-                },
-                // Deleted, or deleted and made again, meanwhile: its own event follows.
-                Err(error) if matches!(error.problem, Problem::Gone | Problem::Changed) => {}
-                Err(error) => {
-                    warn!("{who}: cannot write its status: {error}");
-                    outcome = Outcome::Retry(error.retry_after());
+                    kind.trim_status(&mut status);
+                    if status.as_object().map_or(0, serde_json::Map::len) == had {
+                        return Err(error);
+                    }
                 }
             }
         }
-        outcome
     }
 
     fn say_deleted(&self, kind: &Kind, key: &Key) {
@@ -197,10 +231,6 @@ impl Reconciler {
             info!("{}: deleted; left to the garbage collector: {}", describe(kind, key), names.join(", "));
         }
     }
-}
-
-fn status_fingerprint(status: &Value, kind: &Kind) -> fingerprint::Fingerprint {
-    fingerprint::of_desired(&serde_json::json!({ "status": status }), &kind.lists)
 }
 
 /// `network default/example-network`
