@@ -13,6 +13,8 @@ import (
 	"time"
 )
 
+func init() { actors["parent"] = parentOfSleep }
+
 // parentOfSleep is what the test below kills. It ends OS threads on the way, as busy Go programs do.
 func parentOfSleep() {
 	p, err := startProcess("sleep", "sleep", os.DevNull, []string{"300"})
