@@ -4,6 +4,8 @@
 //! The `cel` crate's own interpreter is not used: it has no budget, walks maps in random order, ignores the second loop
 //! variable, copies the variables deeply, and forgets where an error happened.
 
+#![allow(clippy::unnecessary_box_returns)]
+
 use cel::Value;
 use cel::objects::Key;
 
@@ -36,6 +38,7 @@ impl<'p> Scope<'p> {
     }
 
     /// A scope with this one's variables, to which more can be added without changing this one.
+    #[must_use]
     pub fn child(&'p self) -> Self {
         Self { outer: Some(self), variables: Vec::new() }
     }
@@ -95,6 +98,7 @@ pub(super) enum Why {
     },
 }
 
+/// The fault is boxed: outcomes are passed up through every level, and nearly all of them are values.
 type Outcome = Result<Value, Box<Fault>>;
 
 /// One evaluation.
@@ -274,7 +278,7 @@ impl<'e> Frame<'e> {
         let mut values = Vec::with_capacity(items.len());
         for (item, is_optional) in items {
             let value = self.eval(item)?;
-            if *is_optional { values.extend(self.present(item, value)?) } else { values.push(value) }
+            if *is_optional { values.extend(self.present(item, &value)?) } else { values.push(value) }
         }
         Ok(list(values))
     }
@@ -285,7 +289,7 @@ impl<'e> Frame<'e> {
         for (key_node, value_node, is_optional) in entries {
             let key = self.map_key(key_node)?;
             let value = self.eval(value_node)?;
-            let value = if *is_optional { self.present(value_node, value)? } else { Some(value) };
+            let value = if *is_optional { self.present(value_node, &value)? } else { Some(value) };
             if let Some(value) = value {
                 map.insert(key, value);
             }
@@ -301,25 +305,28 @@ impl<'e> Frame<'e> {
     }
 
     /// The value of an element written with `?`, which must be an optional.
-    fn present(&self, node: &Node, value: Value) -> Result<Option<Value>, Box<Fault>> {
-        match as_optional(&value) {
+    fn present(&self, node: &Node, value: &Value) -> Result<Option<Value>, Box<Fault>> {
+        match as_optional(value) {
             Some(inner) => Ok(inner.cloned()),
-            None => Err(self.wrong_type(node, &value, "optional")),
+            None => Err(self.wrong_type(node, value, "optional")),
         }
     }
 
     fn call(&mut self, node: &Node, call: &Call) -> Outcome {
-        let Some(function) = call.function else {
+        if call.functions.is_empty() {
             return Err(fault(node.id, Why::Message(functions::unknown(&call.name, call.member))));
-        };
+        }
         let mut args = Vec::with_capacity(call.args.len());
         for arg in &call.args {
             args.push(self.eval(arg)?);
         }
-        function(&functions::Args { values: &args, budget: self.budget }).map_err(|failure| match failure {
-            Failure::NoOverload => fault(node.id, Why::Message(functions::no_overload(&call.name, call.member, &args))),
-            other => failed(node.id, other),
-        })
+        for function in call.functions {
+            match function(&functions::Args { values: &args, budget: self.budget }) {
+                Err(Failure::NoOverload) => {}
+                outcome => return outcome.map_err(|failure| failed(node.id, failure)),
+            }
+        }
+        Err(fault(node.id, Why::Message(functions::no_overload(&call.name, call.member, &args))))
     }
 
     #[allow(clippy::unused_self)]
@@ -367,7 +374,7 @@ impl<'e> Frame<'e> {
         &mut self,
         node: &Node,
         comprehension: &Loop,
-        items: Vec<(Value, Option<Value>)>,
+        items: impl IntoIterator<Item = (Value, Option<Value>)>,
         base: usize,
     ) -> Result<(), Box<Fault>> {
         let paid = |budget: &Budget, count| budget.elements(count).map_err(|failure| failed(node.id, failure));

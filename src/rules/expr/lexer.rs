@@ -91,8 +91,8 @@ fn prefix(rest: &str, belongs: impl Fn(char) -> bool) -> usize {
 }
 
 fn number(rest: &str) -> usize {
-    if rest.starts_with("0x") {
-        return 2 + prefix(&rest[2..], |c| c.is_ascii_hexdigit() || c == 'u' || c == 'U');
+    if let Some(digits) = rest.strip_prefix("0x") {
+        return 2 + prefix(digits, |c| c.is_ascii_hexdigit() || c == 'u' || c == 'U');
     }
     let mut len = prefix(rest, |c| c.is_ascii_digit());
     if rest[len..].starts_with('.') && rest[len + 1..].starts_with(|c: char| c.is_ascii_digit()) {

@@ -11,7 +11,7 @@ use cel::objects::Key;
 use super::budget::Budget;
 use super::eval::{Frame, Scope};
 use super::value::{list, text, type_value};
-use crate::rules::functions::{self, Function};
+use crate::rules::functions::{self, Overloads};
 
 /// The accumulator's operation that `transformMap` and `transformMapEntry` expand to.
 pub(super) const MAP_INSERT: &str = "cel.@mapInsert";
@@ -89,7 +89,7 @@ pub(super) enum Binary {
 #[derive(Debug)]
 pub(super) struct Call {
     pub name: String,
-    pub function: Option<Function>,
+    pub functions: Overloads,
     pub member: bool,
     pub args: Vec<Node>,
 }
@@ -204,7 +204,7 @@ impl Planner {
         let name = name.trim_start_matches('.');
         Op::Call(Box::new(Call {
             name: name.to_owned(),
-            function: functions::find(name, target.is_some()),
+            functions: functions::find(name, target.is_some()),
             member: target.is_some(),
             args: target.into_iter().chain(args).map(|arg| self.node(arg)).collect(),
         }))
@@ -293,34 +293,36 @@ impl Field {
     }
 }
 
+/// The words that are no names in CEL.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// The property name that Kubernetes escapes as `name`, when it is an escaped one: `foo__dash__bar` is `foo-bar`.
 pub fn unescape(name: &str) -> Option<String> {
     if !name.contains("__") {
         return None;
     }
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
     if let Some(word) = name.strip_prefix("__").and_then(|name| name.strip_suffix("__"))
         && RESERVED.contains(&word)
     {
@@ -390,7 +392,7 @@ fn fold_constants(node: Node) -> Node {
         Op::Binary(_, operands) => operands.iter().all(constant),
         Op::List(items) => items.iter().all(|(item, optional)| constant(item) && !optional),
         Op::Map(entries) => entries.iter().all(|(key, value, optional)| constant(key) && constant(value) && !optional),
-        Op::Call(call) => call.function.is_some() && call.args.iter().all(constant),
+        Op::Call(call) => !call.functions.is_empty() && call.args.iter().all(constant),
         _ => false,
     };
     if let Op::List(items) = &node.op

@@ -80,6 +80,11 @@ fn token_fault(source: &str, tokens: &[Token], index: usize) -> Option<ExprFault
                 help: Some(format!("close it with `{quote}` on the same line; a quote inside is written `\\{quote}`")),
             })
         }
+        Kind::Text => wrong_escape(text).map(|(at, escape)| ExprFault {
+            message: format!("there is no escape `{escape}`"),
+            range: range.start + at..range.start + at + escape.len(),
+            help: Some("write `\\\\` for a backslash, or put `r` before the opening quote".to_owned()),
+        }),
         Kind::Quoted => Some(fault(range, "names in backticks are not supported", "write `object['name']`")),
         Kind::Unknown => Some(unknown_character(source, token, before, next_text, adjacent)),
         Kind::Word => word_fault(source, tokens, index),
@@ -91,6 +96,24 @@ fn token_fault(source: &str, tokens: &[Token], index: usize) -> Option<ExprFault
         }
         _ => None,
     }
+}
+
+/// The first escape in a literal that CEL does not know, and where it is.
+fn wrong_escape(literal: &str) -> Option<(usize, String)> {
+    let flags = literal.find(['\'', '"'])?;
+    if literal[..flags].contains(['r', 'R']) {
+        return None;
+    }
+    let mut chars = literal.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' {
+            let (_, escaped) = chars.next()?;
+            if !"abfnrtv\\'\"`?xXuU01234567".contains(escaped) {
+                return Some((at, format!("\\{escaped}")));
+            }
+        }
+    }
+    None
 }
 
 fn unknown_character(
@@ -181,7 +204,7 @@ fn word_fault(source: &str, tokens: &[Token], index: usize) -> Option<ExprFault>
         return Some(fault(range, "`not in` is not an operator", "write `!(x in list)`"));
     }
     if matches!(word, "True" | "False" | "None" | "nil" | "TRUE" | "FALSE")
-        && !next.is_some_and(|n| n.text(source) == "(")
+        && next.is_none_or(|next| next.text(source) != "(")
     {
         let help = match word {
             "True" | "TRUE" => "write `true`",
@@ -279,7 +302,6 @@ fn too_deep(source: &str, tokens: &[Token]) -> Option<Range<usize>> {
             // Chains of these are balanced by the parser.
             "&&" | "||" => *level = Level { conditions: level.conditions, ..Level::default() },
             "?" | ":" => *level = Level { conditions: level.conditions + 1, ..Level::default() },
-            "." | ".?" => level.postfix += 1,
             "(" | "[" | "[?" | "{" => {
                 level.postfix += 1;
                 levels.push(Level::default());
@@ -290,7 +312,7 @@ fn too_deep(source: &str, tokens: &[Token]) -> Option<Range<usize>> {
                     return None;
                 }
             }
-            "!" => level.postfix += 1,
+            "." | ".?" | "!" => level.postfix += 1,
             "-" if !after_value => level.postfix += 1,
             _ => *level = Level { operators: level.operators + 1, postfix: 0, ..*level },
         }

@@ -145,7 +145,7 @@ fn mistakes_are_explained_without_jargon() {
     contains("has(a)", "takes a field", "a", "'key' in object");
     contains("[1].map(x.y, 1)", "plain name", ".", "");
     contains("99999999999999999999", "64 bits", "99999999999999999999", "");
-    contains(r"'\d'", "escape", r"'\d'", "`\\\\`");
+    contains(r"'a\d'", "escape", r"\d", r"`\\`");
     contains("True", "not a word", "True", "`true`");
     contains("“a”", "quote", "“", "'");
 }

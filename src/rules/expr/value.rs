@@ -53,6 +53,7 @@ pub fn downcast<T: 'static>(value: &Value) -> Option<&T> {
 }
 
 /// What an optional holds; the outer `None` says that the value is no optional.
+#[allow(clippy::option_option)]
 pub fn as_optional(value: &Value) -> Option<Option<&Value>> {
     downcast::<OptionalValue>(value).map(OptionalValue::value)
 }
@@ -194,6 +195,7 @@ pub fn equal(a: &Value, b: &Value, budget: &Budget) -> Result<bool, Failure> {
 }
 
 /// Orders two numbers; `None` when one is none, `Some(None)` when one is NaN.
+#[allow(clippy::option_option)]
 fn numbers(a: &Value, b: &Value) -> Option<Option<Ordering>> {
     Some(match (a, b) {
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
@@ -220,6 +222,7 @@ fn with_int(f: f64, i: i128) -> Option<Ordering> {
 }
 
 /// How `a` orders against `b`: `None` when the two types have no order, `Some(None)` when a NaN is among them.
+#[allow(clippy::option_option)]
 pub fn order(a: &Value, b: &Value) -> Option<Option<Ordering>> {
     match (a, b) {
         (Value::String(a), Value::String(b)) => Some(Some(a.cmp(b))),

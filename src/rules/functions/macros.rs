@@ -7,7 +7,7 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, ListExpr, Li
 use cel::parser::{Macro, MacroExprHelper, ParseError};
 use cel::{Env, extensions};
 
-use super::{Entry, Function, Library};
+use super::{Entry, Library};
 use crate::rules::expr::MAP_INSERT;
 
 pub(super) static LIBRARY: Library = Library { name: "macros", kubernetes: true, entries: ENTRIES };
@@ -126,11 +126,6 @@ const ENTRIES: &[Entry] = &[
         &[("{'a': {'b': 1}}.?a.optFlatMap(x, x.?b).value()", "1")],
     ),
 ];
-
-/// Functions that only macros call, by names that no one can write.
-pub(super) fn internal(_name: &str) -> Option<Function> {
-    None
-}
 
 /// The parser's environment, with every macro. Nothing is evaluated in it.
 pub(in crate::rules) fn environment() -> &'static Env {

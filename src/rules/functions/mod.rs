@@ -10,10 +10,25 @@ use cel::Value;
 use super::expr::budget::{Budget, Failure};
 use super::expr::value::plain_type_name;
 
+mod cidr;
+mod encoders;
+mod format;
+mod format_text;
+mod ip;
+mod lists;
 mod macros;
+mod names;
+mod networks;
 mod optional;
+mod quantity;
+mod regex;
+mod semver;
+mod sets;
 mod standard;
+mod strings;
 pub(crate) mod time;
+mod url;
+mod yaml;
 
 pub(super) use macros::environment;
 
@@ -71,11 +86,33 @@ const fn entry(
     Entry { name, signatures, doc, examples, function: Some(function) }
 }
 
-static LIBRARIES: [&Library; 4] = [&standard::LIBRARY, &time::LIBRARY, &optional::LIBRARY, &macros::LIBRARY];
+static LIBRARIES: [&Library; 18] = [
+    &standard::LIBRARY,
+    &macros::LIBRARY,
+    &optional::LIBRARY,
+    &strings::LIBRARY,
+    &regex::LIBRARY,
+    &lists::LIBRARY,
+    &sets::LIBRARY,
+    &time::LIBRARY,
+    &ip::LIBRARY,
+    &cidr::LIBRARY,
+    &networks::LIBRARY,
+    &quantity::LIBRARY,
+    &semver::LIBRARY,
+    &url::LIBRARY,
+    &format::LIBRARY,
+    &names::LIBRARY,
+    &encoders::LIBRARY,
+    &yaml::LIBRARY,
+];
+
+/// The code behind one name; several libraries may have a say (`indexOf` of a list, of a text).
+pub(super) type Overloads = &'static [Function];
 
 struct Table {
-    global: HashMap<&'static str, Function>,
-    member: HashMap<&'static str, Function>,
+    global: HashMap<&'static str, Vec<Function>>,
+    member: HashMap<&'static str, Vec<Function>>,
     docs: Vec<FunctionDoc>,
 }
 
@@ -84,9 +121,11 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     for library in LIBRARIES {
         for entry in library.entries {
             if let Some(function) = entry.function {
-                for signature in entry.signatures {
-                    let names = if signature.starts_with('<') { &mut table.member } else { &mut table.global };
-                    names.entry(entry.name).or_insert(function);
+                if entry.signatures.iter().any(|signature| signature.starts_with('<')) {
+                    table.member.entry(entry.name).or_default().push(function);
+                }
+                if entry.signatures.iter().any(|signature| !signature.starts_with('<')) {
+                    table.global.entry(entry.name).or_default().push(function);
                 }
             }
             table.docs.push(FunctionDoc {
@@ -107,23 +146,23 @@ pub fn functions() -> &'static [FunctionDoc] {
     &TABLE.docs
 }
 
-/// The code of the function of that name.
-pub(super) fn find(name: &str, member: bool) -> Option<Function> {
-    if let Some(function) = macros::internal(name) {
-        return Some(function);
+/// The code of the function of that name; empty when there is none.
+pub(super) fn find(name: &str, member: bool) -> Overloads {
+    if member && name == lists::SORT_BY_KEYS {
+        return &[lists::sort_by_keys];
     }
     let names = if member { &TABLE.member } else { &TABLE.global };
-    names.get(name).copied()
+    names.get(name).map_or(&[], Vec::as_slice)
 }
 
 /// Whether `name`, with its dots, is a function that is called without a receiver.
 pub(super) fn is_global(name: &str) -> bool {
-    TABLE.global.contains_key(name) || macros::internal(name).is_some()
+    TABLE.global.contains_key(name)
 }
 
 /// The type that a name stands for.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {
-    const TYPES: [&str; 13] = [
+    const TYPES: [&str; 15] = [
         "bool",
         "bytes",
         "double",
@@ -137,6 +176,8 @@ pub(super) fn type_named(name: &str) -> Option<&'static str> {
         "optional_type",
         "google.protobuf.Timestamp",
         "google.protobuf.Duration",
+        "net.IP",
+        "net.CIDR",
     ];
     TYPES.into_iter().find(|known| *known == name)
 }

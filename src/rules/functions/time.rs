@@ -93,28 +93,28 @@ const ENTRIES: &[Entry] = &[
         "The hour of a moment, or a duration in whole hours.",
         &[("duration('90m').getHours()", "1"), ("timestamp('2024-02-01T03:00:00Z').getHours('+02:00')", "5"),],
         |at| i64::from(at.hour()),
-        |by| by.num_hours()
+        TimeDelta::num_hours
     ),
     part_or_span!(
         "getMinutes",
         "The minute of a moment, or a duration in whole minutes.",
         &[("duration('90m').getMinutes()", "90")],
         |at| i64::from(at.minute()),
-        |by| by.num_minutes()
+        TimeDelta::num_minutes
     ),
     part_or_span!(
         "getSeconds",
         "The second of a moment, or a duration in whole seconds.",
         &[("duration('90m').getSeconds()", "5400")],
         |at| i64::from(at.second()),
-        |by| by.num_seconds()
+        TimeDelta::num_seconds
     ),
     part_or_span!(
         "getMilliseconds",
         "The millisecond of a moment, or a duration in whole milliseconds.",
         &[("timestamp('2024-02-01T03:00:00.123Z').getMilliseconds()", "123")],
         |at| i64::from(at.nanosecond() / 1_000_000),
-        |by| by.num_milliseconds()
+        TimeDelta::num_milliseconds
     ),
 ];
 
