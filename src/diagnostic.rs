@@ -19,12 +19,28 @@ pub struct SourceFile {
     pub path: String,
     /// The whole text.
     pub text: String,
+    /// Where the bytes of the file stopped being UTF-8, and the byte there; the text has U+FFFD in its place.
+    pub not_utf8: Option<(usize, u8)>,
 }
 
 impl SourceFile {
     /// A source file from its path and text.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
-        Arc::new(Self { path: path.into(), text: text.into() })
+        Arc::new(Self { path: path.into(), text: text.into(), not_utf8: None })
+    }
+
+    /// A source file from its path and bytes, whatever they are. That they are no UTF-8 is remembered for whoever reads
+    /// the text to report.
+    pub fn from_bytes(path: impl Into<String>, bytes: Vec<u8>) -> Arc<Self> {
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::new(path, text),
+            Err(error) => {
+                let offset = error.utf8_error().valid_up_to();
+                let byte = error.as_bytes().get(offset).copied().unwrap_or_default();
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Arc::new(Self { path: path.into(), text, not_utf8: Some((offset, byte)) })
+            }
+        }
     }
 
     /// A place in this file.

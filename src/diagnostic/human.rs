@@ -96,7 +96,14 @@ fn picture<'a>(file: &'a SourceFile, marks: &[Mark<'a>]) -> Vec<Element<'a>> {
         kind.span(clip(span.start)..clip(span.end)).label(mark.label)
     });
     let annotations: Vec<Annotation<'_>> = annotations.collect();
-    vec![origin.into(), Snippet::source(excerpt).line_start(line_start).annotations(annotations).into()]
+    let snippet = Snippet::source(excerpt).line_start(line_start).annotations(annotations);
+    let whole_line = window.start == 0 || file.text.as_bytes().get(window.start - 1) == Some(&b'\n');
+    if whole_line && !file.text.starts_with('\u{feff}') {
+        vec![snippet.path(file.path.as_str()).into()]
+    } else {
+        // The snippet would count its columns from where it was cut.
+        vec![origin.into(), snippet.into()]
+    }
 }
 
 /// A span cut at the end of its first line, on character boundaries.

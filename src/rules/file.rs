@@ -186,6 +186,9 @@ pub fn read(file: &Arc<SourceFile>) -> (Vec<RuleSet>, Vec<Diagnostic>) {
 
 impl Reader<'_> {
     fn rule_set(&mut self, document: &Node) -> Option<RuleSet> {
+        if self.is_something_else(document) {
+            return None;
+        }
         let root = self.record(document, &fields::RULE_SET)?;
         let metadata = root.get("metadata").and_then(|node| self.record(node, nested(&fields::RULE_SET, "metadata")));
         let name = metadata.and_then(|metadata| metadata.text("name").map(name));
@@ -211,6 +214,26 @@ impl Reader<'_> {
             status,
             broken: false,
         })
+    }
+
+    /// Whether a document is an object of another API; says so once instead of once per field.
+    fn is_something_else(&mut self, document: &Node) -> bool {
+        let text = |field| document.get(field).and_then(Node::text);
+        let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else { return false };
+        let ours = |text: &str| text.split('/').next() == fields::API_VERSION.split('/').next();
+        if kind.value == fields::KIND || ours(&api_version.value) {
+            return false;
+        }
+        self.faults.push(
+            Diagnostic::error(
+                "not-a-rule-set",
+                format!("this is a {} of `{}`, not a rule set", kind.value, api_version.value),
+                self.file.at(kind.span),
+            )
+            .help(format!("a rule set begins with `apiVersion: {}` and `kind: {}`", fields::API_VERSION, fields::KIND))
+            .help("keep other objects out of the rules folder"),
+        );
+        true
     }
 
     fn set_name(&mut self, name: &Name) {
@@ -300,6 +323,7 @@ impl Reader<'_> {
                     )
                     .help("give it a CEL expression"),
                 ),
+                None if entry.value.kind == NodeKind::Refused => {}
                 None => self.faults.push(
                     Diagnostic::error(
                         "wrong-type",
@@ -323,6 +347,7 @@ impl Reader<'_> {
         );
         self.faults.push(match names::camel_case(&name.text) {
             Some(better) => fault.help(format!("write `{better}`")),
+            None if names::is_taken(&name.text) => fault.help("choose another name"),
             None => fault.help("use letters and digits, first a letter"),
         });
     }
@@ -362,7 +387,7 @@ impl Reader<'_> {
         let ready_when = match record.get("readyWhen").map(|node| &node.kind) {
             Some(NodeKind::Scalar(text)) => vec![self.bare(text)],
             Some(NodeKind::List(items)) => items.iter().filter_map(Node::text).map(|text| self.bare(text)).collect(),
-            Some(NodeKind::Map(_)) | None => Vec::new(),
+            Some(NodeKind::Map(_) | NodeKind::Refused) | None => Vec::new(),
         };
         let policy = policy(record);
         Some(Resource { id: id?, when, for_each, item_key, manifest: manifest?, patches, ready_when, policy })
@@ -391,6 +416,9 @@ impl Reader<'_> {
         };
         let value = name(&entry.key);
         self.identifier(&value, "an item");
+        if entry.value.kind == NodeKind::Refused {
+            return None;
+        }
         let Some(text) = entry.value.text().filter(|_| !entry.value.is_null()) else {
             self.faults.push(
                 Diagnostic::error(

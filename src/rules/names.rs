@@ -50,6 +50,11 @@ pub fn identifier(name: &str) -> Option<String> {
     TAKEN.contains(&name).then(|| "it has a meaning of its own in rule files".to_owned())
 }
 
+/// Whether a name is one that CEL or rule files keep for themselves.
+pub fn is_taken(name: &str) -> bool {
+    RESERVED.contains(&name) || TAKEN.contains(&name)
+}
+
 /// `dns-servers` → `dnsServers`, where that makes an identifier.
 pub fn camel_case(name: &str) -> Option<String> {
     let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());

@@ -1,6 +1,7 @@
 //! Reads a mapping by its table of fields: what is unknown, missing or of the wrong shape is said here, once for all.
 
 use super::fields::{Field, Object, Shape};
+use super::suggest::did_you_mean;
 use super::template::{Expression, Reader};
 use super::yaml::{Entry, Node, NodeKind, Scalar, Text};
 use crate::diagnostic::{Diagnostic, Span};
@@ -32,6 +33,9 @@ impl<'n> Record<'n> {
 impl Reader<'_> {
     /// Reads a mapping. A key whose value has the wrong shape is reported and left out.
     pub(super) fn record<'n>(&mut self, node: &'n Node, object: &'static Object) -> Option<Record<'n>> {
+        if node.kind == NodeKind::Refused {
+            return None;
+        }
         let NodeKind::Map(entries) = &node.kind else {
             self.wrong_shape(node, &format!("{} is a mapping", object.name), object.fields.first());
             return None;
@@ -80,7 +84,7 @@ impl Reader<'_> {
             format!("{} has no field `{}`", object.name, key.value),
             self.file.at(key.span),
         );
-        self.faults.push(match nearest(&key.value, names.iter().copied()) {
+        self.faults.push(match did_you_mean(&key.value, names.iter().copied()) {
             Some(name) => fault.help(format!("did you mean `{name}`?")),
             None => fault.help(format!("the fields are {}", listed(&names))),
         });
@@ -88,6 +92,9 @@ impl Reader<'_> {
 
     fn shape(&mut self, field: &'static Field, entry: &Entry) -> bool {
         let node = &entry.value;
+        if node.kind == NodeKind::Refused {
+            return false;
+        }
         match field.shape {
             Shape::Constant(expected) => self.constant(field, node, expected),
             Shape::Word(words) => self.word(field, node, words),
@@ -105,8 +112,8 @@ impl Reader<'_> {
             Shape::Expressions => {
                 let fits = match &node.kind {
                     NodeKind::Scalar(_) => !node.is_null(),
-                    NodeKind::List(items) => items.iter().all(|item| item.text().is_some() && !item.is_null()),
-                    NodeKind::Map(_) => false,
+                    NodeKind::List(items) => items.iter().all(|item| item.kind == NodeKind::Refused || (item.text().is_some() && !item.is_null())),
+                    NodeKind::Map(_) | NodeKind::Refused => false,
                 };
                 if !fits {
                     self.wrong_shape(
@@ -148,13 +155,8 @@ impl Reader<'_> {
     }
 
     fn wrong_shape(&mut self, node: &Node, expected: &str, field: Option<&Field>) {
-        let at = match &node.kind {
-            NodeKind::Map(entries) => entries.first().map_or(node.span, |entry| entry.key.span),
-            NodeKind::List(items) => items.first().map_or(node.span, |item| item.span),
-            NodeKind::Scalar(_) => node.span,
-        };
         let fault =
-            Diagnostic::error("wrong-type", format!("{expected}, this is {}", node.describe()), self.file.at(at));
+            Diagnostic::error("wrong-type", format!("{expected}, this is {}", node.describe()), self.file.at(node.span));
         self.faults.push(match field {
             Some(field) => fault.help(format!("write `{}`", example(field))),
             None => fault,
@@ -188,7 +190,7 @@ impl Reader<'_> {
                 format!("`{}` is not a value of `{}`", text.value, field.name),
                 self.file.at(node.span),
             );
-            self.faults.push(match nearest(&text.value, words.iter().copied()) {
+            self.faults.push(match did_you_mean(&text.value, words.iter().copied()) {
                 Some(word) => fault.help(format!("did you mean `{word}`?")),
                 None => fault.help(format!("write one of {}", listed(words))),
             });
@@ -260,17 +262,6 @@ fn bad_escape(pointer: &str) -> Option<usize> {
     pointer.match_indices('~').map(|(at, _)| at).find(|at| !pointer[at + 1..].starts_with(['0', '1']))
 }
 
-/// The candidate that a misspelt word most likely means.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_lowercase();
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(word.len()) / 3)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
 /// `a`, `b` and `c`, each in backticks.
 pub fn listed(names: &[&str]) -> String {
     match names {
@@ -304,7 +295,9 @@ fn example(field: &Field) -> String {
     }
 }
 
+/// The first sentence of a field's description, to stand after a colon.
 fn lower_first(sentence: &str) -> String {
+    let sentence = sentence.split_once(". ").map_or(sentence, |(first, _)| first);
     let sentence = sentence.trim_end_matches('.');
     let mut chars = sentence.chars();
     match chars.next() {

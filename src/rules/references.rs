@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ReadPath;
 use super::file::{RuleSet, Variable};
-use super::record::{listed, nearest};
+use super::record::listed;
+use super::suggest::did_you_mean;
 use super::template::Expression;
 use crate::diagnostic::{Diagnostic, Location};
 
@@ -151,7 +152,7 @@ impl<'a> References<'a> {
                     fault.help(format!("did you mean `variables.{name}`?"))
                 } else if self.resources.contains_key(name) {
                     fault.help(format!("did you mean `resources.{name}`?"))
-                } else if let Some(near) = nearest(name, declared.iter().copied()) {
+                } else if let Some(near) = did_you_mean(name, declared.iter().copied()) {
                     fault.help(format!("did you mean `{near}`?"))
                 } else {
                     fault.help(format!("the names here are {}", listed(&declared)))
@@ -182,7 +183,7 @@ impl<'a> References<'a> {
             format!("there is no {what} `{name}`"),
             locate(expression, &[root, name]),
         );
-        self.faults.push(if let Some(near) = nearest(name, candidates.iter().copied()) {
+        self.faults.push(if let Some(near) = did_you_mean(name, candidates.iter().copied()) {
             fault.help(format!("did you mean `{root}.{near}`?"))
         } else if candidates.is_empty() {
             fault.help(format!("this rule set has none; add it under `spec.{root}`"))

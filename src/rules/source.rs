@@ -1,8 +1,10 @@
 //! Finding and reading rule files: the only file access of the rules layer.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::yaml;
 use crate::diagnostic::SourceFile;
 
 /// A path that could not be read.
@@ -42,14 +44,12 @@ fn is_rule_file(path: &Path) -> bool {
     yaml && !hidden && !path.is_dir()
 }
 
+/// Bytes that are no text, and files that are too large, are for the reader of the text to report, beside all other faults.
 fn read_one(path: &Path) -> Result<Arc<SourceFile>, ReadError> {
     let fail = |source| ReadError { path: path.to_owned(), source };
-    let bytes = std::fs::read(path).map_err(fail)?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        fail(std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            format!("not UTF-8 at byte {}; save the file as UTF-8", error.utf8_error().valid_up_to()),
-        ))
-    })?;
-    Ok(SourceFile::new(path.display().to_string(), text))
+    let file = std::fs::File::open(path).map_err(fail)?;
+    let mut bytes = Vec::new();
+    // One byte more than is allowed, so that a file of any size is known to be too large without being held.
+    file.take(yaml::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(fail)?;
+    Ok(SourceFile::from_bytes(path.display().to_string(), bytes))
 }

@@ -207,6 +207,19 @@ impl Reader<'_> {
         if found.iter().all(|piece| matches!(piece, Found::Literal(_))) {
             return Template::Literal(found.into_iter().map(Found::into_literal).collect());
         }
+        if let ([Found::Expression(_), Found::Literal(end)], Style::Literal | Style::Folded) = (found.as_slice(), text.style)
+            && end == "\n"
+        {
+            self.faults.push(
+                Diagnostic::warning(
+                    "line-break-after-expression",
+                    "this text is the expression's value with a line break after it",
+                    self.file.at(text.span),
+                )
+                .label("so it is always text, whatever the expression's type")
+                .help("end the line above with `|-` or `>-` to have the value alone"),
+            );
+        }
         let pieces = found.into_iter().map(|piece| match piece {
             Found::Literal(text) => Piece::Literal(text),
             Found::Expression(range) => Piece::Expression(self.expression(&shared, range)),
@@ -229,6 +242,7 @@ impl Reader<'_> {
                     .collect(),
             ),
             NodeKind::Scalar(text) => self.scalar(text, None),
+            NodeKind::Refused => TreeKind::Constant(Value::String(String::new())),
         };
         Tree { span: node.span, kind }
     }
@@ -236,21 +250,15 @@ impl Reader<'_> {
     fn tree_under(&mut self, node: &Node, key: &Text) -> Tree {
         match &node.kind {
             NodeKind::Scalar(text) => Tree { span: node.span, kind: self.scalar(text, Some(key)) },
-            NodeKind::List(_) | NodeKind::Map(_) => self.tree(node),
+            NodeKind::List(_) | NodeKind::Map(_) | NodeKind::Refused => self.tree(node),
         }
     }
 
     fn scalar(&mut self, text: &Text, key: Option<&Text>) -> TreeKind {
-        if let Some(other) = text.bent_by_yaml_1_1() {
-            self.faults.push(
-                Diagnostic::warning(
-                    "yaml-1.1-word",
-                    format!("`{}` is text here, and {other} to a reader of YAML 1.1 such as `kubectl`", text.value),
-                    self.file.at(text.span),
-                )
-                .help(format!("if text is meant, quote it: \"{}\"", text.value))
-                .help("if a boolean is meant, write `true` or `false`"),
-            );
+        if let Some(bent) = text.bent_by_yaml_1_1() {
+            let mut fault = Diagnostic::warning("yaml-1.1-word", bent.message, self.file.at(text.span));
+            fault.help = bent.help;
+            self.faults.push(fault);
         }
         match text.resolve() {
             Ok(Scalar::Text(_)) => match self.template(text) {
@@ -341,7 +349,7 @@ impl Reader<'_> {
 
 /// CEL in a form that YAML takes as one text.
 pub fn in_yaml(expression: &str) -> String {
-    super::yaml::quoted(expression)
+    super::yaml::as_text(expression)
 }
 
 /// A piece of text before expressions are parsed.

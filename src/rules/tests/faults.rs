@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::Program;
-use super::super::yaml::decode;
+use super::super::yaml;
 use super::rule_file;
 use crate::diagnostic::{SourceFile, human, sort};
 
@@ -67,6 +67,7 @@ spec! {
     a_key_that_yaml_would_bend: &config(" {0123: a}");
     null_by_its_short_name: &config("\n          a: ~");
     null_by_its_long_name: &config("\n          a: null\n          b: [Null]");
+    a_line_break_after_an_expression: &config("\n          a: |\n            ${self.spec.size}\n");
     a_key_without_a_value: &config("\n          a:\n          b: x");
     words_that_yaml_1_1_bends: &config("\n          a: yes\n          b: off\n          c: 12:30");
     a_merge_key: "  variables: &v\n    a: self.spec.cidr\n  resources:\n    - <<: *v\n      id: a\n";
@@ -109,15 +110,16 @@ fn the_number_of_nodes_has_a_limit() {
 #[test]
 fn bytes_that_are_no_text_are_told_with_their_place() {
     let broken: [&[u8]; 3] = [b"kind: Rule\xffSet\n", b"\xff\xfek\0i\0", b"kind: \0\n"];
-    let faults: Vec<_> = broken.iter().filter_map(|bytes| decode("rules/network.yaml", bytes.to_vec()).1).collect();
+    let files = broken.map(|bytes| SourceFile::from_bytes("rules/network.yaml", bytes.to_vec()));
+    let faults: Vec<_> = files.iter().flat_map(|file| yaml::parse(file).1).collect();
     assert_eq!(faults.len(), 3);
     insta::assert_snapshot!(human::render(&faults, human::Style::default()));
 }
 
 #[test]
 fn a_file_that_is_too_large_is_not_read() {
-    let fault = decode("rules/network.yaml", vec![b'#'; 11 * 1024 * 1024]).1;
-    insta::assert_snapshot!(human::render(fault.as_slice(), human::Style::default()));
+    let file = SourceFile::from_bytes("rules/network.yaml", vec![b'#'; 11 * 1024 * 1024]);
+    insta::assert_snapshot!(told(&[file]));
 }
 
 file! {

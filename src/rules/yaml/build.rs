@@ -112,16 +112,20 @@ impl Builder<'_> {
                     ScalarStyle::Folded => Style::Folded,
                 };
                 if let Some(tag) = tag {
-                    if tag.core_suffix() == Some("str") {
-                        if style == Style::Plain {
-                            style = Style::Tagged;
-                        }
-                    } else {
-                        self.tag(tag_span, span);
+                    if tag.core_suffix() != Some("str") {
+                        let span = self.tag(tag_span, span);
+                        return self.node(Node { span, kind: NodeKind::Refused }, anchor);
+                    }
+                    if style == Style::Plain {
+                        style = Style::Tagged;
                     }
                 }
-                let text = Text { value: value.into_owned(), style, span };
-                self.node(Node { span, kind: NodeKind::Scalar(text) }, anchor)
+                let mut value = value.into_owned();
+                if style == Style::Plain && span.start == span.end {
+                    // The scanner says `~` for a value that is not there.
+                    value.clear();
+                }
+                self.node(Node { span, kind: NodeKind::Scalar(Text { value, style, span }) }, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 if tag.is_some() {
@@ -139,10 +143,7 @@ impl Builder<'_> {
             Event::Alias(id) => self.alias(id, span),
             Event::UnresolvedAlias(name) => {
                 self.faults.push(traps::unknown_alias(self.file, &name, span));
-                self.node(
-                    Node { span, kind: NodeKind::Scalar(Text { value: String::new(), style: Style::Plain, span }) },
-                    0,
-                )
+                self.node(Node { span, kind: NodeKind::Refused }, 0)
             }
             Event::DocumentEnd => {
                 if let Some(root) = self.root.take()
@@ -157,9 +158,11 @@ impl Builder<'_> {
         }
     }
 
-    fn tag(&mut self, tag: Option<std::ops::Range<usize>>, node: Span) {
+    /// Reports a tag; gives its place.
+    fn tag(&mut self, tag: Option<std::ops::Range<usize>>, node: Span) -> Span {
         let span = tag.map_or(node, |range| Span::new(range.start, range.end));
         self.fault(traps::tag(self.file, span));
+        span
     }
 
     /// Past the limit a fault is dropped; the first hundred have been told.
@@ -203,7 +206,7 @@ impl Builder<'_> {
         let last = match &kind {
             NodeKind::List(items) => items.last().map(|node| node.span.end),
             NodeKind::Map(entries) => entries.last().map(|entry| entry.value.span.end.max(entry.key.span.end)),
-            NodeKind::Scalar(_) => None,
+            NodeKind::Scalar(_) | NodeKind::Refused => None,
         };
         let closed_by_bracket = end.end > end.start;
         let end = if closed_by_bracket { end.end } else { last.unwrap_or(end.end).min(end.end) };
@@ -321,6 +324,7 @@ fn as_key(file: &Arc<SourceFile>, node: Node, seen: &mut HashMap<String, Span>) 
         NodeKind::List(_) | NodeKind::Map(_) => {
             return (Key::Refused, Some(traps::key_not_text(file, node.span)));
         }
+        NodeKind::Refused => return (Key::Refused, None),
     };
     if text.style == Style::Plain && text.value == "<<" {
         let fault = Diagnostic::error("merge-key", "`<<` (merge) is not part of YAML 1.2", file.at(text.span))
@@ -362,6 +366,7 @@ fn weigh(node: &Node) -> Weight {
         total.depth = total.depth.max(weight.depth);
     };
     match &node.kind {
+        NodeKind::Refused => return Weight { nodes: 1, ..Weight::default() },
         NodeKind::Scalar(text) => return Weight { nodes: 1, bytes: text.value.len(), depth: 0 },
         NodeKind::List(items) => items.iter().for_each(|item| add(item, 0)),
         NodeKind::Map(entries) => entries.iter().for_each(|entry| add(&entry.value, entry.key.value.len())),

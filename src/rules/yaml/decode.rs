@@ -1,52 +1,17 @@
-//! Bytes → text: encoding, byte order mark, size, characters that YAML does not allow.
+//! Is it text at all? Encoding, size, and characters that YAML does not allow, before any syntax is looked at.
 
 use std::sync::Arc;
 
 use super::MAX_BYTES;
 use crate::diagnostic::{Diagnostic, SourceFile, Span};
 
-/// The text of a file, or why it cannot be read as text. The file comes back in both cases, for messages.
-pub fn decode(path: impl Into<String>, bytes: Vec<u8>) -> (Arc<SourceFile>, Option<Diagnostic>) {
-    let path = path.into();
-    if bytes.len() > MAX_BYTES {
-        let size = bytes.len();
-        let file = SourceFile::new(path, String::new());
-        let fault = too_large(&file, size);
-        return (file, Some(fault));
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => {
-            let file = SourceFile::new(path, text);
-            let fault = check(&file);
-            (file, fault)
-        }
-        Err(error) => {
-            let bytes = error.as_bytes();
-            let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-            let offset = error.utf8_error().valid_up_to();
-            let byte = bytes.get(offset).copied().unwrap_or_default();
-            // The broken byte becomes a replacement character, so that the line can be shown.
-            let file = SourceFile::new(path, String::from_utf8_lossy(bytes).into_owned());
-            let end = offset + char::REPLACEMENT_CHARACTER.len_utf8();
-            let fault = Diagnostic::error(
-                "invalid-utf8",
-                if utf16 {
-                    "the file is UTF-16, not UTF-8".to_owned()
-                } else {
-                    format!("the byte 0x{byte:02x} is not part of any UTF-8 character")
-                },
-                file.at(Span::new(offset, end)),
-            )
-            .help("save the file as UTF-8");
-            (file, Some(fault))
-        }
-    }
-}
-
-/// What makes a text unfit for YAML before any syntax is looked at.
+/// What makes a file unfit for YAML.
 pub(super) fn check(file: &Arc<SourceFile>) -> Option<Diagnostic> {
     if file.text.len() > MAX_BYTES {
         return Some(too_large(file, file.text.len()));
+    }
+    if let Some((offset, byte)) = file.not_utf8 {
+        return Some(not_utf8(file, offset, byte));
     }
     let body = file.text.strip_prefix('\u{feff}').unwrap_or(&file.text);
     let start = file.text.len() - body.len();
@@ -67,6 +32,18 @@ pub(super) fn check(file: &Arc<SourceFile>) -> Option<Diagnostic> {
 /// YAML 1.2, production `c-printable`, plus the byte order mark that the scanner judges by its place.
 fn printable(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+fn not_utf8(file: &Arc<SourceFile>, offset: usize, byte: u8) -> Diagnostic {
+    // A byte order mark of UTF-16, in either order.
+    let utf16 = offset == 0 && matches!(byte, 0xfe | 0xff);
+    let message = if utf16 {
+        "the file is UTF-16, not UTF-8".to_owned()
+    } else {
+        format!("the byte 0x{byte:02x} is not part of any UTF-8 character")
+    };
+    let end = offset + char::REPLACEMENT_CHARACTER.len_utf8();
+    Diagnostic::error("invalid-utf8", message, file.at(Span::new(offset, end))).help("save the file as UTF-8")
 }
 
 fn too_large(file: &Arc<SourceFile>, size: usize) -> Diagnostic {

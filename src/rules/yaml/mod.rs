@@ -14,9 +14,8 @@ mod scalar;
 mod traps;
 
 pub use build::parse;
-pub use decode::decode;
 pub use scalar::{Bent, Scalar};
-pub(crate) use traps::quoted;
+pub(crate) use traps::as_text;
 
 use std::ops::Range;
 
@@ -87,6 +86,8 @@ pub enum NodeKind {
     List(Vec<Node>),
     /// A mapping, in the order of the file, without duplicate keys.
     Map(Vec<Entry>),
+    /// Something that was refused and reported: nobody says more about it.
+    Refused,
 }
 
 /// One key of a mapping and its value.
@@ -104,6 +105,7 @@ impl Node {
         match &self.kind {
             NodeKind::List(_) => "a list".to_owned(),
             NodeKind::Map(_) => "a mapping".to_owned(),
+            NodeKind::Refused => "something refused".to_owned(),
             NodeKind::Scalar(text) => match text.resolve() {
                 Ok(Scalar::Null) => "nothing".to_owned(),
                 Ok(Scalar::Bool(value)) => format!("the boolean `{value}`"),
@@ -117,7 +119,7 @@ impl Node {
     pub fn text(&self) -> Option<&Text> {
         match &self.kind {
             NodeKind::Scalar(text) => Some(text),
-            NodeKind::List(_) | NodeKind::Map(_) => None,
+            NodeKind::List(_) | NodeKind::Map(_) | NodeKind::Refused => None,
         }
     }
 
@@ -130,7 +132,7 @@ impl Node {
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.kind {
             NodeKind::Map(entries) => entries.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value),
-            NodeKind::List(_) | NodeKind::Scalar(_) => None,
+            NodeKind::List(_) | NodeKind::Scalar(_) | NodeKind::Refused => None,
         }
     }
 }

@@ -55,16 +55,29 @@ impl Text {
         number(text).map(Scalar::Number)
     }
 
-    /// Whether a reader of YAML 1.1 (`kubectl`, Python) would take this plain text for something else, and for what.
-    pub fn bent_by_yaml_1_1(&self) -> Option<&'static str> {
+    /// Whether a reader of YAML 1.1 would take this plain text for something else.
+    pub fn bent_by_yaml_1_1(&self) -> Option<Bent> {
         if self.style != Style::Plain {
             return None;
         }
         match self.value.as_str() {
-            "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some("true"),
-            "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some("false"),
-            text if is_sexagesimal(text) => Some("a number in base 60"),
+            "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(self.boolean("true")),
+            "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(self.boolean("false")),
+            text if is_sexagesimal(text) => Some(Bent {
+                message: format!("`{text}` is text here, and a number in base 60 to a reader of YAML 1.1 such as Python's"),
+                help: vec![quote_it(text)],
+            }),
             _ => None,
+        }
+    }
+
+    fn boolean(&self, value: &str) -> Bent {
+        Bent {
+            message: format!("`{}` is text here, and {value} to a reader of YAML 1.1 such as `kubectl`", self.value),
+            help: vec![
+                format!("if text is meant, quote it: \"{}\"", self.value),
+                format!("if a boolean is meant, write {value}"),
+            ],
         }
     }
 }

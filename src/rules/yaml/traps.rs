@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use granit_parser::ErrorKind;
 
+use super::{Scalar, Style, Text};
 use crate::diagnostic::{Diagnostic, SourceFile, Span};
 
 /// A syntax error at a byte offset.
@@ -89,6 +90,13 @@ fn expression(file: &Arc<SourceFile>, line: &Line<'_>, span: Span, kind: &ErrorK
 
 /// A value without `${…}` that needs quotes: bare CEL, mostly.
 fn unquoted_value(file: &Arc<SourceFile>, line: &Line<'_>, at: usize, kind: &ErrorKind) -> Option<Diagnostic> {
+    if let ErrorKind::UnexpectedEofFlowSequence
+    | ErrorKind::UnexpectedEofFlowMapping
+    | ErrorKind::UnexpectedEofImplicitFlowMapping
+    | ErrorKind::UnclosedFlowCollection { .. } = kind
+    {
+        return None;
+    }
     let value = line.value()?;
     let start = line.start + line.text.len() - line.text.trim_start().len();
     let start = file.text.get(start..)?.find(value)? + start;
@@ -113,8 +121,24 @@ fn unquoted_value(file: &Arc<SourceFile>, line: &Line<'_>, at: usize, kind: &Err
     )
 }
 
+/// A value as YAML takes it for text: without quotes where that is possible.
+pub(crate) fn as_text(value: &str) -> String {
+    let special = |c: char| "!&*?|>%@`\"'#,[]{}-:~".contains(c);
+    let plain = !value.starts_with(special)
+        && !value.contains(": ")
+        && !value.contains(" #")
+        && !value.ends_with(':')
+        && !value.contains(['\n', '\t'])
+        && value.trim() == value
+        && matches!(
+            Text { value: value.to_owned(), style: Style::Plain, span: Span::default() }.resolve(),
+            Ok(Scalar::Text(_))
+        );
+    if plain { value.to_owned() } else { quoted(value) }
+}
+
 /// A value in quotes: double where that needs no escape, single else.
-pub(crate) fn quoted(value: &str) -> String {
+fn quoted(value: &str) -> String {
     if value.contains(['"', '\\']) { format!("'{}'", value.replace('\'', "''")) } else { format!("\"{value}\"") }
 }
 
