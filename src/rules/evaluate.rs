@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 
 use super::Fault;
 use super::compile::{Code, Key, Node, Part, Program, has_null};
-use super::expr::{CelValue, Scope, to_json};
+use super::expr::{CelValue, Lazy, Scope, to_json};
 use crate::diagnostic::Location;
 
 /// Everything that expressions of one parent can see.
+#[derive(Debug)]
 pub(super) struct World<'p> {
     pub program: &'p Program,
     /// `self`.
@@ -27,34 +28,47 @@ impl<'p> World<'p> {
         World { program, parent, variables, resources: BTreeMap::new() }
     }
 
-    /// A scope that knows the parent.
+    /// A scope that knows the parent and the variables.
     pub fn scope(&self) -> Scope<'_> {
         let mut scope = Scope::new();
         scope.set("self", self.parent.clone());
+        scope.set_lazy("variables", self);
         scope
     }
 
     /// Runs an expression.
     pub fn eval(&self, code: &Code, scope: &Scope<'_>) -> Result<CelValue, Fault> {
-        if code.variables.is_empty() && code.resources.is_empty() {
-            return run(code, scope);
-        }
-        let mut inner = scope.child();
-        if !code.variables.is_empty() {
-            let mut values = HashMap::with_capacity(code.variables.len());
-            for index in &code.variables {
-                if let Some(variable) = self.program.variables.get(*index) {
-                    values.insert(variable.name.clone(), self.variable(*index)?);
-                }
-            }
-            inner.set("variables", CelValue::from(values));
-        }
-        if !code.resources.is_empty() {
+        let outcome = if code.resources.is_empty() {
+            code.expr.eval(scope)
+        } else {
             let there =
                 code.resources.iter().filter_map(|id| Some((id.to_string(), self.resources.get(&**id)?.clone())));
+            let mut inner = scope.child();
             inner.set("resources", CelValue::from(there.collect::<HashMap<_, _>>()));
-        }
-        run(code, &inner)
+            code.expr.eval(&inner)
+        };
+        outcome.map_err(|error| {
+            // What failed may be a variable that the expression reads: then the fault is where the variable stands.
+            let variables = self.variables.borrow();
+            let mut read = code.variables.iter().filter_map(|index| variables.get(*index)?.as_ref()?.as_ref().err());
+            if let Some(fault) = read.find(|fault| fault.message == error.message) {
+                return fault.clone();
+            }
+            let at = match error.range {
+                Some(range) => code.source.at_range(range),
+                None => code.source.at(),
+            };
+            let unwanted = code.resources.iter().find(|id| {
+                !self.resources.contains_key(&***id) && error.message == format!("`resources` has no field `{id}`")
+            });
+            let message = match unwanted {
+                Some(id) => format!(
+                    "there is no `{id}` here, its `when` is false; `resources.?{id}` reads it where it is there"
+                ),
+                None => error.message,
+            };
+            Fault { message, at }
+        })
     }
 
     /// A variable's value, evaluated when it is first needed. Cycles were refused at load.
@@ -147,21 +161,22 @@ impl<'p> World<'p> {
     }
 }
 
+impl Lazy for World<'_> {
+    fn field(&self, name: &str) -> Option<Result<CelValue, String>> {
+        let index = self.program.variables.iter().position(|variable| variable.name == name)?;
+        Some(self.variable(index).map_err(|fault| fault.message))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.program.variables.iter().any(|variable| variable.name == name)
+    }
+}
+
 /// The first computed key of a mapping: where a collision with a constant key comes from.
 fn computed_key(entries: &[(Key, Node)]) -> Option<&Location> {
     entries.iter().find_map(|(key, _)| match key {
         Key::Mixed(_, at) => Some(at),
         Key::Constant(_) => None,
-    })
-}
-
-fn run(code: &Code, scope: &Scope<'_>) -> Result<CelValue, Fault> {
-    code.expr.eval(scope).map_err(|error| {
-        let at = match error.range {
-            Some(range) => code.source.at_range(range),
-            None => code.source.at(),
-        };
-        Fault { message: error.message, at }
     })
 }
 

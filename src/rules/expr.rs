@@ -23,8 +23,8 @@ mod syntax;
 pub(crate) mod value;
 
 use budget::Budget;
-pub use eval::Scope;
 use eval::{Fault, Frame, Why};
+pub use eval::{Lazy, Scope};
 pub use json::{from_json, to_json};
 pub use plan::unescape;
 use ranges::Ranges;

@@ -65,7 +65,7 @@ fn explain(rule: &Patch, manifest: &Value, operation: &PatchOperation, kind: &Pa
     let op = rule.op.word();
     let path = rule.path.as_str();
     match kind {
-        PatchErrorKind::TestFailed => {
+        _ if rule.op == Op::Test => {
             let expected = match operation {
                 PatchOperation::Test(test) => short(&test.value),
                 _ => String::new(),

@@ -112,7 +112,9 @@ impl Reader<'_> {
             Shape::Expressions => {
                 let fits = match &node.kind {
                     NodeKind::Scalar(_) => !node.is_null(),
-                    NodeKind::List(items) => items.iter().all(|item| item.kind == NodeKind::Refused || (item.text().is_some() && !item.is_null())),
+                    NodeKind::List(items) => items
+                        .iter()
+                        .all(|item| item.kind == NodeKind::Refused || (item.text().is_some() && !item.is_null())),
                     NodeKind::Map(_) | NodeKind::Refused => false,
                 };
                 if !fits {
@@ -155,8 +157,11 @@ impl Reader<'_> {
     }
 
     fn wrong_shape(&mut self, node: &Node, expected: &str, field: Option<&Field>) {
-        let fault =
-            Diagnostic::error("wrong-type", format!("{expected}, this is {}", node.describe()), self.file.at(node.span));
+        let fault = Diagnostic::error(
+            "wrong-type",
+            format!("{expected}, this is {}", node.describe()),
+            self.file.at(node.span),
+        );
         self.faults.push(match field {
             Some(field) => fault.help(format!("write `{}`", example(field))),
             None => fault,

@@ -213,6 +213,7 @@ fn judge(parent: &Gvk, resource: &Resource, manifest: &Value) -> Option<Fault> {
     let at = |message: String| Some(Fault { message, at: resource.at.clone() });
     let kind = &resource.gvk.kind;
     match manifest.pointer("/metadata/name") {
+        Some(Value::String(name)) if name.is_empty() => return at_name(format!("the name of the {kind} is empty")),
         Some(Value::String(name)) => {
             if let Some(reason) = names::of_object(&resource.gvk, name) {
                 return at_name(format!("`{name}` cannot name a {kind}: {reason}"));

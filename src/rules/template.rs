@@ -207,7 +207,8 @@ impl Reader<'_> {
         if found.iter().all(|piece| matches!(piece, Found::Literal(_))) {
             return Template::Literal(found.into_iter().map(Found::into_literal).collect());
         }
-        if let ([Found::Expression(_), Found::Literal(end)], Style::Literal | Style::Folded) = (found.as_slice(), text.style)
+        if let ([Found::Expression(_), Found::Literal(end)], Style::Literal | Style::Folded) =
+            (found.as_slice(), text.style)
             && end == "\n"
         {
             self.faults.push(

@@ -20,6 +20,16 @@ use crate::rules::functions;
 pub struct Scope<'p> {
     outer: Option<&'p Scope<'p>>,
     variables: Vec<(String, Value)>,
+    lazy: Option<(&'static str, &'p dyn Lazy)>,
+}
+
+/// The fields of a variable that are computed when they are read. `NAME.field` asks for one; the variable as a whole has
+/// no value.
+pub trait Lazy: std::fmt::Debug {
+    /// The field's value, `None` if there is no such field, or what is said of an expression that reads it.
+    fn field(&self, name: &str) -> Option<Result<Value, String>>;
+    /// Whether there is such a field.
+    fn has(&self, name: &str) -> bool;
 }
 
 impl<'p> Scope<'p> {
@@ -40,7 +50,24 @@ impl<'p> Scope<'p> {
     /// A scope with this one's variables, to which more can be added without changing this one.
     #[must_use]
     pub fn child(&'p self) -> Self {
-        Self { outer: Some(self), variables: Vec::new() }
+        Self { outer: Some(self), variables: Vec::new(), lazy: None }
+    }
+
+    /// Sets a variable whose fields are computed when they are read.
+    pub fn set_lazy(&mut self, name: &'static str, fields: &'p dyn Lazy) {
+        self.lazy = Some((name, fields));
+    }
+
+    /// The fields of a variable that are computed when they are read.
+    fn lazy(&self, name: &str) -> Option<&'p dyn Lazy> {
+        let mut scope = Some(self);
+        while let Some(here) = scope {
+            if let Some((_, fields)) = here.lazy.filter(|(known, _)| *known == name) {
+                return Some(fields);
+            }
+            scope = here.outer;
+        }
+        None
     }
 
     /// A variable of this scope or of one around it.
@@ -205,6 +232,9 @@ impl<'e> Frame<'e> {
     }
 
     fn select(&mut self, node: &Node, operand: &Node, field: &Field, optional_select: bool) -> Outcome {
+        if let Some(fields) = self.lazy(operand) {
+            return Self::lazy_field(node, operand, fields, &field.key.to_string(), optional_select);
+        }
         let value = self.eval(operand)?;
         let (target, chained) = match as_optional(&value) {
             Some(None) => return Ok(value),
@@ -224,6 +254,9 @@ impl<'e> Frame<'e> {
     }
 
     fn has(&mut self, node: &Node, operand: &Node, field: &Field) -> Outcome {
+        if let Some(fields) = self.lazy(operand) {
+            return Ok(Value::Bool(fields.has(&field.key.to_string())));
+        }
         let value = self.eval(operand)?;
         let target = match as_optional(&value) {
             Some(None) => return Ok(Value::Bool(false)),
@@ -240,7 +273,31 @@ impl<'e> Frame<'e> {
         Ok(Value::Bool(there))
     }
 
+    fn lazy(&self, operand: &Node) -> Option<&'e dyn Lazy> {
+        match &operand.op {
+            Op::Variable { name, .. } => self.scope.lazy(name),
+            _ => None,
+        }
+    }
+
+    /// A failure is never «absent», however the field is read.
+    fn lazy_field(node: &Node, operand: &Node, fields: &dyn Lazy, name: &str, optional_select: bool) -> Outcome {
+        match fields.field(name) {
+            Some(Err(message)) => Err(fault(node.id, Why::Message(message))),
+            Some(Ok(value)) if optional_select => Ok(optional(Some(value))),
+            Some(Ok(value)) => Ok(value),
+            None if optional_select => Ok(optional(None)),
+            None => Err(fault(node.id, Why::NoField { operand: operand.id, field: name.to_owned() })),
+        }
+    }
+
     fn index(&mut self, node: &Node, operands: &[Node; 2], optional_index: bool) -> Outcome {
+        if let Some(fields) = self.lazy(&operands[0]) {
+            return match self.eval(&operands[1])? {
+                Value::String(name) => Self::lazy_field(node, &operands[0], fields, &name, optional_index),
+                other => Err(self.wrong_type(&operands[1], &other, "string")),
+            };
+        }
         let value = self.eval(&operands[0])?;
         let index = self.eval(&operands[1])?;
         let (target, chained) = match as_optional(&value) {

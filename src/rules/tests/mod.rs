@@ -1,6 +1,7 @@
 //! Tests of the whole pipeline, text to children.
 
 mod faults;
+mod patching;
 mod rendering;
 
 use std::sync::Arc;

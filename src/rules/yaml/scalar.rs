@@ -64,7 +64,9 @@ impl Text {
             "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(self.boolean("true")),
             "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(self.boolean("false")),
             text if is_sexagesimal(text) => Some(Bent {
-                message: format!("`{text}` is text here, and a number in base 60 to a reader of YAML 1.1 such as Python's"),
+                message: format!(
+                    "`{text}` is text here, and a number in base 60 to a reader of YAML 1.1 such as Python's"
+                ),
                 help: vec![quote_it(text)],
             }),
             _ => None,
