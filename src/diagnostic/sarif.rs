@@ -62,12 +62,13 @@ fn physical(at: &Location) -> Value {
 
 /// A path as a relative URI reference: what is not allowed in one is percent-encoded.
 fn uri(path: &str) -> String {
+    let hex = |digit: u8| char::from_digit(u32::from(digit), 16).unwrap_or('0').to_ascii_uppercase();
     let mut uri = String::with_capacity(path.len());
     for byte in path.trim_start_matches("./").bytes() {
         match byte {
             b'\\' => uri.push('/'),
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => uri.push(char::from(byte)),
-            _ => uri.push_str(&format!("%{byte:02X}")),
+            _ => uri.extend(['%', hex(byte >> 4), hex(byte & 15)]),
         }
     }
     uri

@@ -72,9 +72,6 @@ fn an_operation_that_cannot_be_done_says_why() {
         "{op: add, path: /data/b, value: \"${self.spec.nothing}\"}",
         "{op: add, path: /data/b, value: v, when: self.metadata.name}",
     ];
-    let mut told = String::new();
-    for operation in operations {
-        told.push_str(&format!("{operation}\n  {}\n", patched(&format!("        - {operation}\n"))));
-    }
-    insta::assert_snapshot!(told);
+    let told = operations.map(|operation| format!("{operation}\n  {}", patched(&format!("        - {operation}\n"))));
+    insta::assert_snapshot!(told.join("\n"));
 }

@@ -175,11 +175,8 @@ fn faults_of_a_child_name_the_place_in_the_rule() {
         ("equal computed keys", "          \"${self.metadata.name}\": a\n          \"${'example'}\": b\n"),
         ("a key that is a list", "          \"${self.spec.subnets}\": b\n"),
     ];
-    let mut told = String::new();
-    for (what, rule) in cases {
-        told.push_str(&format!("{what}: {}\n", data(rule)));
-    }
-    insta::assert_snapshot!(told);
+    let told = cases.map(|(what, rule)| format!("{what}: {}", data(rule)));
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 #[test]
@@ -248,14 +245,12 @@ fn faults_of_whole_children_name_the_place_in_the_rule() {
             ),
         ),
     ];
-    let mut told = String::new();
-    for (what, rule) in cases {
-        told.push_str(&format!("{what}:\n"));
-        for (name, outcome) in outcome(&render(&rule)) {
-            told.push_str(&format!("  {name}: {outcome}\n"));
-        }
-    }
-    insta::assert_snapshot!(told);
+    let told = cases.map(|(what, rule)| {
+        let children = outcome(&render(&rule));
+        let children = children.iter().map(|(name, outcome)| format!("  {name}: {outcome}"));
+        format!("{what}:\n{}", children.collect::<Vec<_>>().join("\n"))
+    });
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 #[test]
@@ -360,7 +355,7 @@ fn a_reader_of_all_items_waits_for_all_of_them() {
     let program = program(rule);
     let service = |ip: &str| json!({"spec": {"clusterIP": ip}});
     let mut there = BTreeMap::from([("b".to_owned(), service("2")), ("gone".to_owned(), service("3"))]);
-    let mut all = |there: &BTreeMap<String, Value>| {
+    let all = |there: &BTreeMap<String, Value>| {
         let observed = Observed { resources: BTreeMap::from([("subnet".to_owned(), there.clone())]) };
         let outcome = outcome(&program.render(&network(), &observed));
         // The children come in the order in which they are needed, not as in the file.
