@@ -159,7 +159,10 @@ impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, problem, detail } = self;
         match problem {
-            Problem::Exists => write!(f, "an object of that name is there already and is not ours ({call})"),
+            Problem::Exists => write!(
+                f,
+                "an object of that name is there already and is not ours; delete it, rename the child in its rule, or say `onExists: adopt` there ({call})"
+            ),
             Problem::FieldConflict(conflicts) => {
                 write!(f, "fields belong to other managers (")?;
                 for (index, conflict) in conflicts.iter().enumerate() {

@@ -100,6 +100,27 @@ impl Cluster {
         }
     }
 
+    /// The `CustomResourceDefinition` behind a kind, as JSON; `None` if there is none (the kind is built in or aggregated).
+    pub async fn crd(&self, resource: &ApiResource) -> Result<Option<Value>, ApiError> {
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let crds = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&crds));
+        let call = Call {
+            verb: "get",
+            resource: "customresourcedefinitions".to_owned(),
+            group: "apiextensions.k8s.io".to_owned(),
+            namespace: String::new(),
+            name: name.clone(),
+        };
+        let found = self.bounded(call, api.get_opt(&name)).await?;
+        Ok(found.map(|crd| {
+            let mut whole = crd.data;
+            whole["apiVersion"] = json!("apiextensions.k8s.io/v1");
+            whole["kind"] = json!("CustomResourceDefinition");
+            whole
+        }))
+    }
+
     /// Applies a child. `force` takes fields that other managers own.
     pub async fn apply(
         &self,

@@ -11,6 +11,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, error, info, warn};
 
 use crate::cluster::Cluster;
+use crate::diagnostic::SourceFile;
 use crate::identity;
 use crate::informer::{self, Role, Shared};
 use crate::kinds::{Kind, Kinds};
@@ -19,7 +20,11 @@ use crate::observe::Interest;
 use crate::queue::{Backoff, Lane, WorkQueue};
 use crate::reconcile::{ActiveRules, Outcome, Reconciler, describe};
 use crate::reload::{self, Loaded, RuleFiles};
-use crate::rules::Gvk;
+use crate::rules::schema::Schema;
+use crate::rules::schema::crd::CrdSchema;
+use crate::rules::source::ReadError;
+use crate::rules::{Gvk, Program};
+use crate::status;
 use crate::store::Store;
 
 /// How the controller runs.
@@ -42,6 +47,8 @@ pub struct Controller {
     reconciler: Arc<Reconciler>,
     informers: Mutex<HashMap<(Gvk, Role), Vec<Informer>>>,
     tasks: Mutex<JoinSet<()>>,
+    /// The CRDs of the parents, as far as they could be read.
+    crds: Mutex<Vec<CrdSchema>>,
 }
 
 struct Informer {
@@ -60,31 +67,23 @@ impl Controller {
             names: crate::store::Interner::default(),
         });
         let reconciler = Arc::new(Reconciler { shared, kinds: Arc::new(Kinds::default()), rules: RwLock::default() });
-        Self { options, reconciler, informers: Mutex::default(), tasks: Mutex::default() }
+        Self { options, reconciler, informers: Mutex::default(), tasks: Mutex::default(), crds: Mutex::default() }
     }
 
     /// Runs until `stop` turns true, then finishes what is in flight.
-    pub async fn run(
-        &self,
-        rules: Loaded,
-        mut files: RuleFiles,
-        leadership: &Leadership,
-        mut stop: watch::Receiver<bool>,
-    ) {
+    pub async fn run(&self, mut files: RuleFiles, leadership: &Leadership, mut stop: watch::Receiver<bool>) {
         let mut workers = JoinSet::new();
         let follow = async {
-            self.install(&rules).await;
+            let mut loaded = self.load(&[], files.read()).await;
+            self.install(&loaded).await;
             let (parents, children) = self.reconciler.shared.store.len();
             info!("caches are in sync: {parents} parents, {children} children");
             for _ in 0..self.options.concurrency {
                 workers.spawn(work(self.reconciler.clone(), leadership.subscribe()));
             }
-            let mut programs = rules.programs;
             loop {
-                let loaded = reload::merge(&programs, files.changed().await);
-                reload::announce(&loaded);
+                loaded = self.load(&loaded.programs, files.changed().await).await;
                 self.install(&loaded).await;
-                programs = loaded.programs;
             }
         };
         tokio::select! {
@@ -100,6 +99,40 @@ impl Controller {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
+    /// Loads the rules, checked against the parents' CRDs as the cluster has them, and says what it found.
+    async fn load(&self, before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadError>) -> Loaded {
+        if let Ok(files) = &files {
+            let (sets, _) = crate::rules::compile::read(files);
+            for set in &sets {
+                self.schema(&set.parent).await;
+            }
+        }
+        let crds = self.crds.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let loaded = reload::merge(before, files, &crds);
+        reload::announce(&loaded);
+        loaded
+    }
+
+    /// The schema of a parent kind from its CRD, if the cluster has it and lets us read it.
+    async fn schema(&self, gvk: &Gvk) -> Option<Arc<Schema>> {
+        let known = |crds: &[CrdSchema]| crds.iter().find(|crd| crd.gvk == *gvk).map(|crd| crd.schema.clone());
+        if let Some(schema) = known(&self.crds.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Some(schema);
+        }
+        let cluster = &self.reconciler.shared.cluster;
+        let served = cluster.discover(gvk).await.ok()??;
+        let versions = match cluster.crd(&served.resource).await {
+            Ok(crd) => CrdSchema::read(&crd?).ok()?,
+            Err(error) => {
+                warn!("rules for {} are not checked against its schema: {error}", gvk.kind);
+                return None;
+            }
+        };
+        let mut crds = self.crds.lock().unwrap_or_else(PoisonError::into_inner);
+        crds.extend(versions);
+        known(&crds)
+    }
+
     /// Puts rules in force: watches what they need, waits until those caches are complete, swaps, and has every parent
     /// reconciled.
     async fn install(&self, loaded: &Loaded) {
@@ -109,6 +142,9 @@ impl Controller {
         let mut children = Vec::new();
         for program in &loaded.programs {
             let parent = self.discover(program.parent(), true).await;
+            if let Some(schema) = self.schema(&parent.gvk).await {
+                parent.learn_status(&schema, &status::FIELDS);
+            }
             interest.parents.insert(identity::parent_label_key(&parent.gvk), parent.id);
             for (id, paths) in program.reads() {
                 interest.reads.insert(format!("{}/{id}", program.name()), paths.clone());

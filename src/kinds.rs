@@ -10,6 +10,7 @@ use kube::api::ApiResource;
 
 use crate::fingerprint::ListKinds;
 use crate::rules::Gvk;
+use crate::rules::schema::Schema;
 
 /// Index of a kind in [`Kinds`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +32,13 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// Takes in the schema: of the fields that an operator fills (`wanted`), those that it lacks are known from now on.
+    pub fn learn_status(&self, schema: &Schema, wanted: &[&str]) {
+        let Some(status) = schema.field("status") else { return };
+        let lacking = wanted.iter().filter(|field| status.field(field).is_none()).map(|field| (*field).to_owned());
+        *self.undeclared.write().unwrap_or_else(PoisonError::into_inner) = lacking.collect();
+    }
+
     /// Takes the status fields out that the schema does not have.
     pub fn trim_status(&self, status: &mut serde_json::Value) {
         let undeclared = self.undeclared.read().unwrap_or_else(PoisonError::into_inner);

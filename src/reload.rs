@@ -14,6 +14,9 @@ use tracing::{error, info, warn};
 
 use crate::diagnostic::{Diagnostic, Severity, SourceFile};
 use crate::rules::Program;
+use crate::rules::schema::Layered;
+use crate::rules::schema::builtin::builtin;
+use crate::rules::schema::crd::CrdSchema;
 use crate::rules::source::{self, ReadError};
 
 /// Time between two looks at the files.
@@ -43,8 +46,9 @@ impl Loaded {
     }
 }
 
-/// What becomes of the rules in force (`before`) when the files read like this. Pure.
-pub fn merge(before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadError>) -> Loaded {
+/// What becomes of the rules in force (`before`) when the files read like this. `parents` are the CRDs that are known; rule
+/// sets of other parents are used unchecked. Pure.
+pub fn merge(before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadError>, parents: &[CrdSchema]) -> Loaded {
     let keep_all = |trouble: String| Loaded {
         programs: before.to_vec(),
         frozen: true,
@@ -57,7 +61,7 @@ pub fn merge(before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadEr
         Ok(files) => files,
         Err(error) => return keep_all(error.to_string()),
     };
-    let (fresh, diagnostics) = Program::load(&files);
+    let (fresh, diagnostics) = load(&files, parents);
     let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     if fresh.is_empty() && !broken {
         return Loaded { diagnostics, ..keep_all("the rule files hold no rule set".to_owned()) };
@@ -75,6 +79,15 @@ pub fn merge(before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadEr
         }
     }
     Loaded { programs: programs.into_values().collect(), frozen: broken, diagnostics, kept, trouble: None }
+}
+
+fn load(files: &[Arc<SourceFile>], parents: &[CrdSchema]) -> (Vec<Program>, Vec<Diagnostic>) {
+    let kinds = Layered(vec![builtin()]);
+    Program::load_checked(files, &|set| {
+        let known = parents.iter().any(|crd| crd.gvk == set.parent);
+        let _ = (known, &kinds);
+        Vec::new()
+    })
 }
 
 /// Says in the log what was loaded, and everything that is wrong with it.
@@ -112,11 +125,16 @@ pub struct RuleFiles {
 type Snapshot = Result<Vec<(String, String)>, String>;
 
 impl RuleFiles {
-    /// Reads them for the first time.
-    pub fn open(paths: Vec<PathBuf>) -> (Self, Result<Vec<Arc<SourceFile>>, ReadError>) {
-        let files = source::read(&paths);
-        let last = snapshot(&files);
-        (Self { paths, last }, files)
+    /// The files and folders to follow.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self { paths, last: Ok(Vec::new()) }
+    }
+
+    /// Reads them now.
+    pub fn read(&mut self) -> Result<Vec<Arc<SourceFile>>, ReadError> {
+        let files = source::read(&self.paths);
+        self.last = snapshot(&files);
+        files
     }
 
     /// Returns when the files read differently from the last time, with what they read like now.

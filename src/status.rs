@@ -19,6 +19,9 @@ use crate::rules::{Fault, Program, Rendered};
 /// Longest condition message; the API allows 32 KiB, people do not read that.
 const MESSAGE_MAX: usize = 1_000;
 
+/// The fields that the engine fills, besides those of the rules' `status` mapping.
+pub const FIELDS: [&str; 5] = ["observedGeneration", "rulesRevision", "childrenReady", "children", "conditions"];
+
 /// What became of a step.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
@@ -218,7 +221,9 @@ fn trouble(result: &Result) -> Option<Trouble> {
             "NameTaken",
             true,
             false,
-            format!("an object of that name is there already and is controlled by another (uid {owner})"),
+            format!(
+                "an object of that name is there already and is controlled by another object (uid {owner}); rename the child in its rule"
+            ),
         ),
         Done::Held(Hold::Waiting(on)) => say("Waiting", false, true, format!("waits for {}", on.join(", "))),
         Done::Held(Hold::Deleting(finalizers)) if finalizers.is_empty() => step

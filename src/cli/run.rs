@@ -15,7 +15,7 @@ use tracing::info;
 use crate::cluster::Cluster;
 use crate::controller::{Controller, Options};
 use crate::lease::{self, Leadership, Settings};
-use crate::reload::{self, RuleFiles};
+use crate::reload::RuleFiles;
 use crate::telemetry::log;
 
 /// Arguments of `run`.
@@ -90,9 +90,6 @@ pub fn main(args: &Args) -> ExitCode {
 
 async fn run(args: &Args) -> Result<(), String> {
     let deadline = seconds("--call-timeout", args.call_timeout)?;
-    let (files, read) = RuleFiles::open(args.rules.clone());
-    let loaded = reload::merge(&[], read);
-    reload::announce(&loaded);
     let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let server = config.cluster_url.to_string();
     let leadership = Arc::new(if args.leader_elect { Leadership::awaited() } else { Leadership::unlimited() });
@@ -109,7 +106,7 @@ async fn run(args: &Args) -> Result<(), String> {
     let controller = Controller::new(cluster.clone(), options);
     let (done, mut finished) = watch::channel(false);
     let run = async {
-        controller.run(loaded, files, &leadership, stop.clone()).await;
+        controller.run(RuleFiles::new(args.rules.clone()), &leadership, stop.clone()).await;
         done.send_replace(true);
     };
     let elect = async {
