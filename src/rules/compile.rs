@@ -156,7 +156,15 @@ impl Program {
     ) -> (Option<Program>, Vec<Diagnostic>) {
         let mut faults = Vec::new();
         let program = Compiler { set, references: References::new(set), faults: &mut faults }.program();
-        faults.extend(check(set));
+        let further = check(set);
+        // Both look at names; the further check knows the schemas and says more.
+        faults.retain(|fault| {
+            let undeclared = fault.code == "undeclared-name";
+            // In a macro that is written wrongly, the names that it would have declared are not the fault.
+            let same = |other: &Diagnostic| other.code == fault.code || (undeclared && other.code == "macro-form");
+            !further.iter().any(|other| same(other) && overlap(&other.at, &fault.at))
+        });
+        faults.extend(further);
         let refused = set.broken || faults.iter().any(|fault| fault.severity == Severity::Error);
         (program.ok().filter(|_| !refused), faults)
     }
@@ -230,6 +238,10 @@ pub fn read(files: &[Arc<SourceFile>]) -> (Vec<RuleSet>, Vec<Diagnostic>) {
         }
     }
     (sets, faults)
+}
+
+fn overlap(a: &Location, b: &Location) -> bool {
+    a.file == b.file && a.span.start < b.span.end && b.span.start < a.span.end
 }
 
 /// Twelve hex digits of a hash: the same text gives the same on every machine, in every version of this program.

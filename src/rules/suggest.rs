@@ -1,4 +1,4 @@
-//! «Did you mean»: the name that a misspelt one was most likely meant to be.
+//! «Did you mean»: the name that a misspelt one was most likely meant to be; and other help with words.
 
 /// The most similar of some names, if one is similar enough that a person would have meant it. A name that differs only
 /// in upper and lower case always is.
@@ -23,6 +23,12 @@ pub fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -
         })
         .min()
         .map(|(_, name)| name)
+}
+
+/// A word with its article: `a Service`, `an Ingress`; backticks before the word are looked through.
+pub fn with_article(word: &str) -> String {
+    let vowel = word.trim_start_matches('`').starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
+    format!("{} {word}", if vowel { "an" } else { "a" })
 }
 
 #[cfg(test)]

@@ -133,7 +133,8 @@ impl Checker<'_> {
         }
         if let Some(form) = Library::macro_form(name) {
             let message = format!("`{name}` is not written like that");
-            self.found.push(Diagnostic::error("wrong-argument-count", message, at).help(format!("write `{form}`")));
+            let fault = Diagnostic::error("macro-form", message, self.at(node));
+            self.found.push(fault.help(format!("write `{form}`")));
             return;
         }
         if matches!(receiver, Some((_, Type::Error))) {

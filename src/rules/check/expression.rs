@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 use cel::common::ast::{EntryExpr, Expr as Tree, IdedExpr, ListExpr, LiteralValue, MapExpr};
 
@@ -35,19 +36,36 @@ pub struct Uses {
     pub resources: BTreeSet<String>,
 }
 
+/// Where the value of an expression goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goes {
+    /// A manifest or a status: an optional without a value leaves its key out, and `when` can guard it.
+    Manifest,
+    /// A part of a text in a manifest.
+    Text,
+    /// `when`, `rule`, `readyWhen`.
+    Condition,
+    /// A variable, `forEach`, a message.
+    Elsewhere,
+}
+
 /// Checks one expression.
 pub struct Checker<'a> {
     pub(super) library: &'a Library,
     pub(super) source: Source<'a>,
     pub(super) extents: Extents<'a>,
     pub(super) found: Vec<Diagnostic>,
+    /// Optional fields that are read unguarded, and the warnings.
+    pub(super) unguarded: Vec<(Path, Diagnostic)>,
+    /// Variables whose own unguarded reads are not guarded here either.
+    pub(super) unmet: BTreeSet<(String, Path)>,
     /// Optional fields that this expression was already warned of.
     pub(super) warned: BTreeSet<Path>,
     pub(super) uses: Uses,
     /// Makes the variables of nested macros different from each other.
     pub(super) bound: u32,
-    /// Whether leaving the value out is possible where it goes: a key of a manifest.
-    pub(super) may_be_absent: bool,
+    /// Where the value goes, for the fixes that messages propose.
+    pub(super) goes: Goes,
 }
 
 /// What checking an expression gave.
@@ -55,8 +73,12 @@ pub struct Checker<'a> {
 pub struct Checked {
     /// Its value.
     pub value: Value,
-    /// Every fault.
+    /// Every fault but unguarded optional fields.
     pub found: Vec<Diagnostic>,
+    /// Optional fields that are read unguarded, and the warnings.
+    pub unguarded: Vec<(Path, Diagnostic)>,
+    /// Variables that it uses without guarding what they read: name and path.
+    pub unmet: BTreeSet<(String, Path)>,
     /// What it uses.
     pub uses: Uses,
 }
@@ -86,17 +108,19 @@ impl<'a> Checker<'a> {
             source,
             extents: Extents::new(source.expr),
             found: Vec::new(),
+            unguarded: Vec::new(),
+            unmet: BTreeSet::new(),
             warned: BTreeSet::new(),
             uses: Uses::default(),
             bound: 0,
-            may_be_absent: false,
+            goes: Goes::Elsewhere,
         }
     }
 
-    /// Says that an absent value leaves its key out, so that messages can offer that.
+    /// Says where the value goes.
     #[must_use]
-    pub fn may_be_absent(mut self) -> Self {
-        self.may_be_absent = true;
+    pub fn goes(mut self, goes: Goes) -> Self {
+        self.goes = goes;
         self
     }
 
@@ -108,11 +132,21 @@ impl<'a> Checker<'a> {
 
     /// The type of the whole expression, which must be a bool.
     pub fn condition(mut self, scope: &Scope, what: &str) -> Checked {
+        self.goes = Goes::Condition;
         let tree = self.source.expr.ast();
         let mut value = self.infer(tree, scope);
         self.want_bool(tree, &value, what);
-        let facts = |outcome| Conditions { scope, extents: &self.extents }.when(tree, outcome);
-        value.implies = Some(std::rc::Rc::new((facts(true), facts(false))));
+        value.implies = Some(Rc::new((self.facts(tree, scope, true), self.facts(tree, scope, false))));
+        self.done(value)
+    }
+
+    /// The value of a variable, which may be a condition.
+    pub fn variable(mut self, scope: &Scope) -> Checked {
+        let tree = self.source.expr.ast();
+        let mut value = self.infer(tree, scope);
+        if matches!(value.ty, Type::Bool) {
+            value.implies = Some(Rc::new((self.facts(tree, scope, true), self.facts(tree, scope, false))));
+        }
         self.done(value)
     }
 
@@ -120,7 +154,7 @@ impl<'a> Checker<'a> {
         self.found.sort_by_key(|fault| (fault.at.span, fault.severity));
         // A macro may have put one part of the text into several places of the tree.
         self.found.dedup_by(|a, b| a.code == b.code && a.at == b.at);
-        Checked { value, found: self.found, uses: self.uses }
+        Checked { value, found: self.found, unguarded: self.unguarded, unmet: self.unmet, uses: self.uses }
     }
 
     /// What is known after a condition, for variables that hold one.
@@ -171,6 +205,13 @@ impl<'a> Checker<'a> {
         let message = format!("{what} must be `bool`, this is `{}`", value.ty);
         let mut fault = Diagnostic::error("not-a-bool", message, self.at(node)).label(format!("`{}`", value.ty));
         let text = self.text(node);
+        // An optional field as a condition: whether it is there is what was meant.
+        let before = self.unguarded.len();
+        self.unguarded.retain(|(_, warning)| warning.at != fault.at);
+        if self.unguarded.len() < before {
+            self.found.push(fault.help(format!("ask whether it is there: `has({text})`")));
+            return;
+        }
         fault = match &value.ty {
             Type::Optional(inner) if matches!(**inner, Type::Bool) => {
                 fault.help(format!("say what an absent value means: `{text}.orValue(false)`"))
@@ -195,7 +236,7 @@ impl<'a> Checker<'a> {
         if TYPES.contains(&name) {
             return Value::of(Type::Type);
         }
-        let fault = Diagnostic::error("unknown-variable", format!("unknown variable `{name}`"), self.at(node));
+        let fault = Diagnostic::error("undeclared-name", format!("there is no `{name}` here"), self.at(node));
         let fault = match meant(name, scope) {
             Some(meant) => fault.help(format!("did you mean `{meant}`?")),
             None if self.library.is_namespace(name) || !self.library.overloads(name, false).is_empty() => {

@@ -1,6 +1,6 @@
 //! What the checker says of single expressions. Whole rule files are in `tests/check.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::Range;
 use std::rc::Rc;
@@ -8,14 +8,19 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::expression::{Checked, Checker, Source};
+use super::expression::{Checked, Checker, Goes, Source};
 use super::library::Library;
 use super::scope::{Member, Scope, Value};
 use crate::diagnostic::{Location, Severity, SourceFile, Span};
 use crate::rules::expr::Expr;
+use crate::rules::functions::functions;
 use crate::rules::schema::openapi::schema;
 use crate::rules::schema::{Schema, crd};
 use crate::rules::types::Type;
+use crate::rules::types::signature::Signature;
+
+/// Macros, whose signatures name variables.
+const MACROS: &[&str] = &["cel.bind", "sortBy", "transformList", "transformMap", "transformMapEntry"];
 
 const FUNCTIONS: &[&str] = &[
     "cidr(string) -> kubernetes.CIDR",
@@ -56,7 +61,7 @@ fn network() -> Arc<Schema> {
 fn scope() -> Scope {
     let mut scope = Scope::default();
     scope.names.insert("self".to_owned(), Value::root("self", &network()));
-    let member = |ty: Type| Member { value: Value::of(ty), only_when: None };
+    let member = |ty: Type| Member { value: Value::of(ty), only_when: None, needs: BTreeSet::new() };
     let variables = BTreeMap::from([
         ("network".to_owned(), member(Type::Opaque("CIDR".into()))),
         ("names".to_owned(), member(Type::list(Type::String))),
@@ -67,17 +72,21 @@ fn scope() -> Scope {
 
 /// Checks an expression with a checker set up by `run`.
 fn with(text: &str, run: impl FnOnce(Checker<'_>) -> Checked) -> (Checked, Arc<SourceFile>) {
+    with_library(text, &Library::new(FUNCTIONS.iter().copied()), run)
+}
+
+fn with_library(text: &str, library: &Library, run: impl FnOnce(Checker<'_>) -> Checked) -> (Checked, Arc<SourceFile>) {
     let expr = Expr::parse(text).unwrap_or_else(|faults| panic!("{text}: {faults:?}"));
     let file = SourceFile::new("x", text);
     let locate = |range: Range<usize>| Location { file: Arc::clone(&file), span: Span::new(range.start, range.end) };
-    let library = Library::new(FUNCTIONS.iter().copied());
     let source = Source { expr: &expr, locate: &locate };
-    (run(Checker::new(&library, source)), Arc::clone(&file))
+    (run(Checker::new(library, source)), Arc::clone(&file))
 }
 
 /// The type of an expression, or what is wrong with it, with the characters that each message is about.
 fn said(text: &str) -> String {
-    let (checked, _) = with(text, |checker| checker.may_be_absent().any(&scope()));
+    let (mut checked, _) = with(text, |checker| checker.goes(Goes::Manifest).any(&scope()));
+    checked.found.extend(checked.unguarded.drain(..).map(|(_, fault)| fault));
     told(text, &checked)
 }
 
@@ -204,4 +213,23 @@ fn the_type_of_an_expression_or_what_is_wrong_with_it() {
         let _ = write!(out, "{text}\n  {}\n\n", said(text).replace('\n', "\n  "));
     }
     insta::assert_snapshot!(out);
+}
+
+#[test]
+fn every_documented_signature_can_be_read_and_every_example_has_the_type_that_it_shows() {
+    let mut wrong = Vec::new();
+    for doc in functions() {
+        let is_macro = Library::macro_form(doc.name).is_some() || MACROS.contains(&doc.name);
+        for text in doc.signatures {
+            if Signature::parse(text).is_none() && !is_macro {
+                wrong.push(format!("{}: not a signature: {text}", doc.name));
+            }
+        }
+        for (example, result) in doc.examples {
+            let both = format!("({example}) == ({result})");
+            let found = with_library(&both, &super::LIBRARY, |checker| checker.any(&Scope::default())).0.found;
+            wrong.extend(found.iter().map(|fault| format!("{both}: {} {:?}", fault.message, fault.help)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

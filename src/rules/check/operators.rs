@@ -113,7 +113,7 @@ impl Checker<'_> {
         if !left.1.ty.may_equal(&right.1.ty) {
             let message = format!("this is always {outcome}: `{}` never equals `{}`", left.1.ty, right.1.ty);
             let fault = Diagnostic::error("never-equal", message, self.at(node));
-            let fault = self.convert_one(fault, left, right);
+            let fault = self.convert_one(fault, left, right, outcome == "false");
             self.found.push(fault);
             return;
         }
@@ -153,17 +153,25 @@ impl Checker<'_> {
     }
 
     /// How the two sides of a comparison could be made to fit.
-    fn convert_one(&self, fault: Diagnostic, left: (&IdedExpr, &Value), right: (&IdedExpr, &Value)) -> Diagnostic {
+    fn convert_one(
+        &self,
+        fault: Diagnostic,
+        left: (&IdedExpr, &Value),
+        right: (&IdedExpr, &Value),
+        equal: bool,
+    ) -> Diagnostic {
         for ((node, value), (other, wanted)) in [(left, right), (right, left)] {
             let text = self.text(node);
             match (&value.ty, &wanted.ty) {
                 (_, Type::Null) => {
                     return match &node.expr {
                         Expr::Select(_) => {
-                            fault.help(format!("an absent field is not null: ask `has({text})` or `!has({text})`"))
+                            let not = if equal { "!" } else { "" };
+                            fault.help(format!("an absent field is not null: ask `{not}has({text})`"))
                         }
                         _ if matches!(value.ty, Type::Optional(_)) => {
-                            fault.help(format!("ask whether it is there: `{text}.hasValue()`"))
+                            let not = if equal { "!" } else { "" };
+                            fault.help(format!("ask whether it is there: `{not}{text}.hasValue()`"))
                         }
                         _ => fault,
                     };
@@ -208,7 +216,7 @@ impl Checker<'_> {
             Type::List(_) | Type::Map(..) if b.is_number() => {
                 fault.help(format!("compare its size: `size({}) {sign} {}`", self.text(left.0), self.text(right.0)))
             }
-            _ => self.convert_one(fault, left, right),
+            _ => self.convert_one(fault, left, right, true),
         };
         self.found.push(fault);
     }
@@ -263,7 +271,9 @@ impl Checker<'_> {
                     Type::String,
                 ) if sign == "+" => self.convert(node, ty, other),
                 (Type::List(_), Type::String) if sign == "+" => Some(format!("join the list: `{text}.join(', ')`")),
-                (other, Type::List(element)) if sign == "+" && element.may_equal(other) => {
+                (other, Type::List(element))
+                    if sign == "+" && !matches!(other, Type::String) && element.may_equal(other) =>
+                {
                     Some(format!("put it in a list: `[{text}]`"))
                 }
                 (Type::String, Type::Int | Type::Double) if sign != "+" => self.convert(node, ty, other),

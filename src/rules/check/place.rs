@@ -107,7 +107,7 @@ impl Checker<'_> {
 
     fn unknown_key(&mut self, key: &IdedExpr, name: &str, schema: &Schema, what: &str) {
         let message = format!("`{what}` has no field `{name}`");
-        let fault = Diagnostic::error("unknown-manifest-field", message, self.at(key));
+        let fault = Diagnostic::error("unknown-field", message, self.at(key));
         let names = schema.fields().into_iter().flat_map(|fields| fields.known.keys().map(String::as_str));
         self.found.push(match did_you_mean(name, names) {
             Some(similar) => fault.help(format!("did you mean `{similar}`?")),

@@ -48,6 +48,12 @@ impl Path {
         Self(name.to_owned())
     }
 
+    /// The variable of a macro that it begins at.
+    pub fn macro_variable(&self) -> Option<&str> {
+        let (name, number) = self.0.split(STEP).next()?.split_once('#')?;
+        (number != "item").then_some(name)
+    }
+
     /// The path of a field or an element.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
@@ -81,6 +87,11 @@ impl Facts {
     /// Notes that a path is there, and so is all that it goes through.
     pub fn insert(&mut self, path: &Path) {
         self.0.extend(path.steps());
+    }
+
+    /// Notes that a path is there once what is above it is.
+    pub fn insert_alone(&mut self, path: Path) {
+        self.0.insert(path);
     }
 
     /// Whether a path is known to be there.
@@ -130,6 +141,9 @@ pub struct Member {
     pub value: Value,
     /// The condition without which it is not there, said in messages.
     pub only_when: Option<String>,
+    /// Optional fields that a variable reads unguarded: variables are evaluated when they are used, so who uses it may be
+    /// the one that guards.
+    pub needs: BTreeSet<Path>,
 }
 
 /// The names that an expression may use.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
 
-use super::expression::Checker;
+use super::expression::{Checker, Goes};
 use super::scope::{Path, Scope, Value};
 use crate::diagnostic::{Diagnostic, Location};
 use crate::rules::schema::{Schema, Shape};
@@ -25,6 +25,9 @@ enum Reading {
 
 /// Why a field may be absent: `Some(None)` because the schema does not require it, `None` when it is always there.
 type Absent = Option<Option<String>>;
+
+/// How the reason for a resource that may not be there begins.
+pub(super) const HAS_WHEN: &str = "the resource has `when: ";
 
 const MAP_KEY: &str = "a map has a key or has it not";
 
@@ -49,7 +52,9 @@ impl Checker<'_> {
     pub(super) fn chain(&mut self, node: &IdedExpr, scope: &Scope) -> Value {
         let (root, links) = unroll(node);
         let mut value = self.infer(root, scope);
-        let mut unguarded = None;
+        let mut unguarded: Option<Unguarded> = None;
+        // The questions that would guard the whole chain.
+        let mut guards = Vec::new();
         for (position, link) in links.iter().enumerate() {
             let ((next, absent), reading) = match link {
                 Link::Field(node, name, reading) => (self.field(node, &value, name, *reading, scope), *reading),
@@ -58,16 +63,20 @@ impl Checker<'_> {
             if let (Some(reason), Some(path)) = (absent, &next.path)
                 && reading == Reading::Plain
                 && !matches!(value.ty, Type::Optional(_))
-                && unguarded.is_none()
                 && !scope.facts.contains(path)
                 && !self.warned.contains(path)
             {
-                unguarded = Some(Unguarded { link: position, path: path.clone(), reason });
+                guards.push(match link {
+                    Link::Field(node, ..) => format!("has({})", self.text(node)),
+                    Link::Index(node, index, _) => format!("{} in {}", self.text(index), self.owner(node)),
+                });
+                let first = Unguarded { link: position, path: path.clone(), reason };
+                unguarded = unguarded.or(Some(first));
             }
             value = next;
         }
         if let Some(unguarded) = unguarded.filter(|_| !matches!(value.ty.unwrapped(), Type::Error)) {
-            self.warn_unguarded(node, &links, &unguarded, &value);
+            self.warn_unguarded(node, &links, &unguarded, &value, &guards);
         }
         value
     }
@@ -133,6 +142,11 @@ impl Checker<'_> {
         used.insert(name.to_owned());
         let Some(members) = scope.spaces.get(space) else { return (Value::of(Type::Dyn), None) };
         if let Some(member) = members.get(name) {
+            for path in &member.needs {
+                if !scope.facts.contains(path) && !self.warned.contains(path) {
+                    self.unmet.insert((name.to_owned(), path.clone()));
+                }
+            }
             let mut value = member.value.clone();
             let absent = member.only_when.clone().filter(|_| value.path.is_some());
             value.ty = match reading {
@@ -144,7 +158,7 @@ impl Checker<'_> {
         }
         let what = if space == "variables" { "variable" } else { "resource" };
         let fault = Diagnostic::error(
-            if space == "variables" { "unknown-variable" } else { "unknown-resource" },
+            if space == "variables" { "undeclared-variable" } else { "undeclared-resource" },
             format!("there is no {what} `{name}` in this rule set"),
             self.at_name(node),
         );
@@ -261,56 +275,69 @@ impl Checker<'_> {
         if !wanted.may_equal(&found.ty) {
             let what = if matches!(operand.ty.unwrapped(), Type::List(_)) { "a list's index" } else { "a map's key" };
             let message = format!("{what} is `{wanted}`, this is `{}`", found.ty);
-            self.found.push(Diagnostic::error("wrong-index", message, self.at(index)).label(format!("`{}`", found.ty)));
+            let fault = Diagnostic::error("wrong-index", message, self.at(index)).label(format!("`{}`", found.ty));
+            self.found.push(match operand.ty.unwrapped() {
+                Type::List(_) => fault.help("elements are numbered from 0"),
+                _ => fault,
+            });
         }
         (Value { path, schema, ..Value::of(wrap(ty)) }, absent)
     }
 
-    fn warn_unguarded(&mut self, node: &IdedExpr, links: &[Link<'_>], unguarded: &Unguarded, value: &Value) {
+    fn warn_unguarded(
+        &mut self,
+        node: &IdedExpr,
+        links: &[Link<'_>],
+        unguarded: &Unguarded,
+        value: &Value,
+        guards: &[String],
+    ) {
         self.warned.insert(unguarded.path.clone());
-        let end = |link: &Link<'_>| match link {
-            Link::Field(node, ..) | Link::Index(node, ..) => self.extents.of(node),
-        };
-        let read = end(&links[unguarded.link]);
         let (Link::Field(first, ..) | Link::Index(first, ..)) = &links[unguarded.link];
         let optional = self.text(first);
         let message = match &unguarded.reason {
             None => format!("`{optional}` is optional, and read as if it were always there"),
             Some(reason) => format!("`{optional}` may not be there: {reason}"),
         };
-        let tested = matches!(links.last(), Some(Link::Field(_, _, Reading::Test)));
+        let fault = Diagnostic::warning("unguarded-optional", message, self.at(first));
         let rewritten = self.rewritten(links, unguarded.link);
-        let fault = Diagnostic::warning("unguarded-optional", message, (self.source.locate)(read));
-        let fault = if tested {
+        let guard = guards.join(" && ");
+        let fault = if matches!(links.last(), Some(Link::Field(_, _, Reading::Test))) {
             fault
                 .label("`has()` asks only for the last field")
-                .help(format!("ask for each: `has({optional}) && {}`", self.text(node)))
+                .help(format!("ask for each: `{guard} && {}`", self.text(node)))
                 .help(format!("or read it with `.?`: `{rewritten}.hasValue()`"))
         } else {
-            let whole = node.id == self.source.expr.ast().id && self.may_be_absent;
-            let default = match value.ty.unwrapped() {
-                Type::String | Type::IntOrString => "''",
-                Type::Int => "0",
-                Type::Bool => "false",
-                Type::List(_) => "[]",
-                Type::Map(..) => "{}",
-                _ => "…",
-            };
             let fault = fault.label("when it is absent, this is an error");
+            let whole = node.id == self.source.expr.ast().id && self.goes == Goes::Manifest;
             let fault = if whole { fault.help(format!("to leave the key out then: `{rewritten}`")) } else { fault };
-            fault.help(format!("to use something else then: `{rewritten}.orValue({default})`")).help(
-                match &links[unguarded.link] {
-                    Link::Field(..) => {
-                        format!("or read it only where it is there: `has({optional})` in `when:`, before `&&` or `?`")
-                    }
-                    Link::Index(first, index, _) => {
-                        let asked = format!("{} in {}", self.text(index), self.owner(first));
-                        format!("or read it only where it is there: `{asked}` in `when:`, before `&&` or `?`")
-                    }
-                },
-            )
+            let default = super::call::default(value.ty.unwrapped());
+            let fault = fault.help(format!("to use something else then: `{rewritten}.orValue({default})`"));
+            let condition =
+                unguarded.reason.as_deref().and_then(|reason| reason.strip_prefix(HAS_WHEN)?.strip_suffix('`'));
+            if let Some(variable) = unguarded.path.macro_variable() {
+                self.unguarded.push((
+                    unguarded.path.clone(),
+                    fault.help(format!(
+                        "or take only the elements that have it: `.filter({variable}, {guard})` before this"
+                    )),
+                ));
+                return;
+            }
+            match (self.goes, condition) {
+                // Longer than the value that it guards: the other ways are better.
+                (_, None) if guards.len() > 2 => fault,
+                (Goes::Manifest | Goes::Text, Some(condition)) => {
+                    fault.help(format!("or give this resource the same `when: {condition}`"))
+                }
+                (Goes::Manifest | Goes::Text, None) => {
+                    fault.help(format!("or make it depend on `{guard}`, in `when:` or before `?`"))
+                }
+                (Goes::Condition, _) => fault.help(format!("or ask first: `{guard} && …`")),
+                (Goes::Elsewhere, _) => fault.help(format!("or ask first: `{guard} ? … : …`")),
+            }
         };
-        self.found.push(fault);
+        self.unguarded.push((unguarded.path.clone(), fault));
     }
 
     /// The chain with `.?` from the first optional field on.

@@ -24,6 +24,8 @@ pub enum Step {
 pub struct Violation {
     /// Where the value stands.
     pub path: Vec<Step>,
+    /// The kind of fault, as in diagnostics.
+    pub code: &'static str,
     /// What is wrong, one line.
     pub message: String,
     /// What to do.
@@ -53,19 +55,25 @@ impl fmt::Display for Path<'_> {
 
 /// Everything that is wrong with an object, in the order of its fields.
 pub fn violations(object: &Value, schema: &Arc<Schema>) -> Vec<Violation> {
-    let mut checker = Checker { path: Vec::new(), found: Vec::new() };
+    violations_of(object, schema, "the object")
+}
+
+/// Everything that is wrong with a value that messages call by a name.
+pub fn violations_of(object: &Value, schema: &Arc<Schema>, name: &str) -> Vec<Violation> {
+    let mut checker = Checker { root: name.to_owned(), path: Vec::new(), found: Vec::new() };
     checker.value(object, schema);
     checker.found
 }
 
 struct Checker {
+    root: String,
     path: Vec<Step>,
     found: Vec<Violation>,
 }
 
 impl Checker {
-    fn wrong(&mut self, message: String, help: Option<String>) {
-        let violation = Violation { path: self.path.clone(), message, help, is_warning: false, at_key: false };
+    fn wrong(&mut self, code: &'static str, message: String, help: Option<String>) {
+        let violation = Violation { path: self.path.clone(), code, message, help, is_warning: false, at_key: false };
         self.found.push(violation);
     }
 
@@ -76,14 +84,18 @@ impl Checker {
     }
 
     fn name(&self) -> String {
-        if self.path.is_empty() { "the object".to_owned() } else { format!("`{}`", Path(&self.path)) }
+        if self.path.is_empty() { self.root.clone() } else { format!("`{}`", Path(&self.path)) }
     }
 
     fn value(&mut self, value: &Value, schema: &Arc<Schema>) {
         if value.is_null() {
             if !schema.nullable && !matches!(schema.shape, Shape::Any) {
                 let help = "leave the field out instead".to_owned();
-                self.wrong(format!("{} is null, `{}` is wanted", self.name(), schema.describe()), Some(help));
+                self.wrong(
+                    "null-value",
+                    format!("{} must be `{}`, this is null", self.name(), schema.describe()),
+                    Some(help),
+                );
             }
             return;
         }
@@ -110,14 +122,20 @@ impl Checker {
             }
             (Shape::Object(_), Value::Object(entries)) => self.object(entries, schema),
             _ => {
-                let message = format!("{} is {}, `{}` is wanted", self.name(), said(value), schema.describe());
-                self.wrong(message, quote(value, schema));
+                let message = format!("{} must be `{}`, this is {}", self.name(), schema.describe(), said(value));
+                self.wrong("wrong-type", message, quote(value, schema));
                 return;
             }
         }
         if !schema.allowed.is_empty() && !schema.allowed.contains(value) {
-            let choice = schema.allowed_list().map(|list| format!("one of {list}"));
-            self.wrong(format!("{} is {}, which is not allowed", self.name(), said(value)), choice);
+            let similar = value.as_str().and_then(|text| {
+                did_you_mean(text, schema.allowed.iter().filter_map(Value::as_str))
+                    .map(|name| format!("did you mean `{name}`? "))
+            });
+            let choice =
+                schema.allowed_list().map(|list| format!("{}it is one of {list}", similar.unwrap_or_default()));
+            let value = value.as_str().map_or_else(|| format!("`{value}`"), quoted);
+            self.wrong("not-allowed", format!("{} cannot be {value}", self.name()), choice);
         }
     }
 
@@ -133,7 +151,14 @@ impl Checker {
                         let message = format!("unknown field `{}`: the API server drops it", Path(&inner.path));
                         let help = similar.map(|name| format!("did you mean `{name}`?"));
                         let path = inner.path.clone();
-                        inner.found.push(Violation { path, message, help, is_warning: true, at_key: true });
+                        inner.found.push(Violation {
+                            path,
+                            code: "unknown-field",
+                            message,
+                            help,
+                            is_warning: true,
+                            at_key: true,
+                        });
                     });
                 }
             }
@@ -144,7 +169,7 @@ impl Checker {
             }
             let mut path = self.path.clone();
             path.push(Step::Key(name.clone()));
-            self.wrong(format!("`{}` is missing", Path(&path)), None);
+            self.wrong("missing-field", format!("`{}` is missing", Path(&path)), None);
         }
     }
 
@@ -155,16 +180,16 @@ impl Checker {
             && (number < minimum || (bounds.exclusive_minimum && number <= minimum))
         {
             let word = if bounds.exclusive_minimum { "more than" } else { "at least" };
-            self.wrong(format!("{} is {value}, {word} {minimum} is wanted", self.name()), None);
+            self.wrong("bad-value", format!("{} is {value}, {word} {minimum} is wanted", self.name()), None);
         }
         if let Some(maximum) = bounds.maximum
             && (number > maximum || (bounds.exclusive_maximum && number >= maximum))
         {
             let word = if bounds.exclusive_maximum { "less than" } else { "at most" };
-            self.wrong(format!("{} is {value}, {word} {maximum} is wanted", self.name()), None);
+            self.wrong("bad-value", format!("{} is {value}, {word} {maximum} is wanted", self.name()), None);
         }
         if schema.format.as_deref() == Some("int32") && value.as_i64().is_none_or(|n| i32::try_from(n).is_err()) {
-            self.wrong(format!("{} is {value}, which does not fit 32 bits", self.name()), None);
+            self.wrong("bad-value", format!("{} is {value}, which does not fit 32 bits", self.name()), None);
         }
     }
 
@@ -175,10 +200,25 @@ impl Checker {
             && !regex.is_match(text)
         {
             let message = format!("{} is {}, which does not match its pattern", self.name(), quoted(text));
-            self.wrong(message, Some(format!("the pattern is `{pattern}`")));
+            self.wrong("bad-value", message, Some(format!("the pattern is `{pattern}`")));
+        }
+        if let Some(pattern) = &schema.forbidden
+            && let Ok(regex) = regex::Regex::new(pattern)
+            && let Some(part) = regex.find(text).filter(|part| !part.is_empty())
+        {
+            let message = format!("{} is {}, in which `{}` is not allowed", self.name(), quoted(text), part.as_str());
+            self.wrong("bad-value", message, Some(format!("refused is what matches `{pattern}`")));
+        }
+        let wrong: Vec<&str> = schema.formats.iter().filter_map(|format| bad_format(text, format)).collect();
+        if !wrong.is_empty() && wrong.len() == schema.formats.len() {
+            self.wrong(
+                "bad-value",
+                format!("{} is {}, {} is wanted", self.name(), quoted(text), wrong.join(" or ")),
+                None,
+            );
         }
         if let Some(wanted) = schema.format.as_deref().and_then(|format| bad_format(text, format)) {
-            self.wrong(format!("{} is {}, {wanted} is wanted", self.name(), quoted(text)), None);
+            self.wrong("bad-value", format!("{} is {}, {wanted} is wanted", self.name(), quoted(text)), None);
         }
     }
 
@@ -186,10 +226,10 @@ impl Checker {
         let size = size as u64;
         let what = if size == 1 { what.trim_end_matches('s') } else { what };
         if let Some(minimum) = minimum.filter(|minimum| size < *minimum) {
-            self.wrong(format!("{} has {size} {what}, at least {minimum} are wanted", self.name()), None);
+            self.wrong("bad-value", format!("{} has {size} {what}, at least {minimum} are wanted", self.name()), None);
         }
         if let Some(maximum) = maximum.filter(|maximum| size > *maximum) {
-            self.wrong(format!("{} has {size} {what}, at most {maximum} are allowed", self.name()), None);
+            self.wrong("bad-value", format!("{} has {size} {what}, at most {maximum} are allowed", self.name()), None);
         }
     }
 
@@ -208,7 +248,11 @@ impl Checker {
                     _ => "the same value".to_owned(),
                 };
                 self.inside(Step::Index(index), |inner| {
-                    inner.wrong(format!("{} has {what} as an earlier element: {mine}", inner.name()), None);
+                    inner.wrong(
+                        "bad-value",
+                        format!("{} has {what} as an earlier element: {mine}", inner.name()),
+                        None,
+                    );
                 });
             }
         }
@@ -237,6 +281,9 @@ fn quoted(text: &str) -> String {
 fn quote(value: &Value, schema: &Schema) -> Option<String> {
     match (&schema.shape, value) {
         (Shape::String, Value::Number(_) | Value::Bool(_)) => Some(format!("put it in quotes: `\"{value}\"`")),
+        (Shape::List(_), Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
+            Some(format!("for a list of one: `[{}]`", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        }
         (Shape::Int | Shape::Number | Shape::Bool, Value::String(text)) => {
             let plain = text.parse::<f64>().is_ok() || matches!(text.as_str(), "true" | "false");
             plain.then(|| format!("write it without quotes: `{text}`"))

@@ -31,6 +31,10 @@ pub struct Schema {
     pub format: Option<String>,
     /// A regular expression that the text must match somewhere.
     pub pattern: Option<String>,
+    /// A regular expression that the text must not match anywhere (`not: {pattern}`).
+    pub forbidden: Option<String>,
+    /// Formats of which the text must have one (`anyOf: [{format}, …]`); empty when it need not.
+    pub formats: Vec<String>,
     /// Bounds of numbers, lengths and sizes.
     pub bounds: Bounds,
     /// How server-side apply merges the list.

@@ -22,6 +22,8 @@ pub fn schema(value: &Value, library: Option<&Arc<Library>>) -> Schema {
         allowed: object.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
         format: text("format"),
         pattern: text("pattern"),
+        forbidden: object.get("not").and_then(|not| not["pattern"].as_str()).map(str::to_owned),
+        formats: formats(object),
         bounds: bounds(object),
         list: list_kind(object),
     }
@@ -83,6 +85,16 @@ fn object_shape(object: &Map<String, Value>, library: Option<&Arc<Library>>) -> 
 
 fn anything() -> Node {
     Node::Here(Arc::default())
+}
+
+/// The formats of an `anyOf` that is nothing but formats.
+fn formats(object: &Map<String, Value>) -> Vec<String> {
+    let alternatives = object.get("anyOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let format = |one: &Value| match one.as_object() {
+        Some(fields) if fields.len() == 1 => fields.get("format")?.as_str().map(str::to_owned),
+        _ => None,
+    };
+    alternatives.iter().map(format).collect::<Option<_>>().unwrap_or_default()
 }
 
 fn bounds(object: &Map<String, Value>) -> Bounds {

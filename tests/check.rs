@@ -1,0 +1,58 @@
+//! What the checker says of whole rule files: `tests/check/CASE.yaml` is checked against `tests/check/crd.yaml` and the
+//! kinds built in, and what it says, as a person sees it, is the snapshot `CASE`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its cases has failed")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use network_operator::diagnostic::{SourceFile, human};
+use network_operator::rules::check;
+use network_operator::rules::schema::builtin::builtin;
+use network_operator::rules::schema::crd::CrdSchema;
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/check"))
+}
+
+fn crds() -> Vec<CrdSchema> {
+    let text = fs::read_to_string(folder().join("crd.yaml")).unwrap();
+    let documents =
+        text.split("\n---\n").map(|document| serde_saphyr::from_str::<serde_json::Value>(document).unwrap());
+    documents.flat_map(|crd| CrdSchema::read(&crd).unwrap()).collect()
+}
+
+/// The files of the cases, by name.
+fn cases(prefix: &str) -> Vec<Arc<SourceFile>> {
+    let mut paths: Vec<_> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let wanted = paths
+        .iter()
+        .filter(|path| name(path) != "crd.yaml" && name(path).starts_with("object-") == (prefix == "object-"));
+    wanted.map(|path| SourceFile::new(name(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn every_fault_of_a_rule_file_is_said_where_it_is_with_what_to_write_instead() {
+    insta::with_settings!({prepend_module_to_snapshot => false, snapshot_path => "check/snapshots", omit_expression => true}, {
+        for file in cases("") {
+            let (_, found) = check::files(&[Arc::clone(&file)], &crds(), builtin());
+            let name = file.path.trim_end_matches(".yaml");
+            insta::assert_snapshot!(name, human::render(&found, human::Style::default()));
+        }
+    });
+}
+
+#[test]
+fn example_objects_are_checked_against_the_crd() {
+    insta::with_settings!({prepend_module_to_snapshot => false, snapshot_path => "check/snapshots", omit_expression => true}, {
+        for file in cases("object-") {
+            let found = check::objects(&file, &crds());
+            let name = file.path.trim_end_matches(".yaml");
+            insta::assert_snapshot!(name, human::render(&found, human::Style::default()));
+        }
+    });
+}

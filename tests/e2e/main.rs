@@ -1,0 +1,16 @@
+//! End-to-end tests: the real operator against a real API server.
+//!
+//! Each test has a namespace of its own, and they run in parallel on one control plane; those that count everything that the
+//! server is asked start one for themselves. `tests/support` is the ground they stand on.
+//!
+//! Only what nothing less can show is tested here: what the server accepts, what it stores, who may do what, and what happens
+//! when processes die.
+
+#[cfg(test)]
+#[path = "../support/mod.rs"]
+mod support;
+
+#[cfg(test)]
+mod bed;
+#[cfg(test)]
+mod crd;
