@@ -180,7 +180,9 @@ impl Controller {
     fn forget(&self, role: Role) {
         let mut informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, running) in informers.extract_if(|(_, running_role), _| *running_role == role) {
-            running.iter().for_each(|informer| informer.task.abort());
+            for informer in running {
+                informer.task.abort();
+            }
         }
     }
 

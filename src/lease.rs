@@ -285,7 +285,7 @@ mod tests {
     fn leadership_ends_by_itself_when_it_is_not_extended() {
         let leadership = Leadership::awaited();
         assert!(!leadership.may_write());
-        leadership.extend(Instant::now() + Duration::from_secs(60));
+        leadership.extend(Instant::now() + Duration::from_mins(1));
         assert!(leadership.may_write());
         leadership.extend(Instant::now());
         assert!(!leadership.may_write());
