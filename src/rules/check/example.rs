@@ -40,6 +40,7 @@ fn value_of(node: &Node, file: &Arc<SourceFile>, found: &mut Vec<Diagnostic>) ->
             let fields = entries.iter().map(|entry| (entry.key.value.clone(), value_of(&entry.value, file, found)));
             Value::Object(fields.collect::<Map<_, _>>())
         }
+        NodeKind::Refused => Value::Null,
         NodeKind::Scalar(text) => match text.resolve() {
             Ok(Scalar::Null) => Value::Null,
             Ok(Scalar::Bool(flag)) => Value::Bool(flag),
@@ -78,6 +79,6 @@ fn first(node: &Node) -> Span {
     match &node.kind {
         NodeKind::Map(entries) => entries.first().map_or(node.span, |entry| entry.key.span),
         NodeKind::List(items) => items.first().map_or(node.span, first),
-        NodeKind::Scalar(_) => node.span,
+        NodeKind::Scalar(_) | NodeKind::Refused => node.span,
     }
 }
