@@ -13,7 +13,7 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use crate::diagnostic::{Diagnostic, Severity, SourceFile};
-use crate::rules::Program;
+use crate::rules::{Program, check};
 use crate::rules::schema::Layered;
 use crate::rules::schema::builtin::builtin;
 use crate::rules::schema::crd::CrdSchema;
@@ -85,8 +85,7 @@ fn load(files: &[Arc<SourceFile>], parents: &[CrdSchema]) -> (Vec<Program>, Vec<
     let kinds = Layered(vec![builtin()]);
     Program::load_checked(files, &|set| {
         let known = parents.iter().any(|crd| crd.gvk == set.parent);
-        let _ = (known, &kinds);
-        Vec::new()
+        if known { check::rule_set(set, parents, &kinds) } else { Vec::new() }
     })
 }
 
