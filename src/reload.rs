@@ -13,11 +13,11 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use crate::diagnostic::{Diagnostic, Severity, SourceFile};
-use crate::rules::{Program, check};
 use crate::rules::schema::Layered;
 use crate::rules::schema::builtin::builtin;
 use crate::rules::schema::crd::CrdSchema;
 use crate::rules::source::{self, ReadError};
+use crate::rules::{Program, check};
 
 /// Time between two looks at the files.
 const LOOK: Duration = Duration::from_secs(1);
