@@ -26,7 +26,6 @@ const (
 // A cluster is one control plane: three processes, their ports, and their files in one folder.
 type cluster struct {
 	binaries string
-	version  kubeVersion
 	folder   *runFolder
 	audit    bool
 	port     int // that the API server must have; 0: any
@@ -40,13 +39,13 @@ type cluster struct {
 	credentials
 }
 
-func newCluster(binaries string, version kubeVersion, folder *runFolder, options upOptions) (*cluster, error) {
+func newCluster(binaries string, folder *runFolder, options upOptions) (*cluster, error) {
 	credentials, err := newCredentials(folder)
 	if err != nil {
 		return nil, err
 	}
 	return &cluster{
-		binaries: binaries, version: version, folder: folder, audit: options.audit, port: options.port, crds: options.crds,
+		binaries: binaries, folder: folder, audit: options.audit, port: options.port, crds: options.crds,
 		member: "etcd-" + newToken(), processes: map[component]*process{}, exits: make(chan *process, 16),
 		credentials: credentials,
 	}, folder.write("audit-policy.yaml", []byte(auditPolicy))

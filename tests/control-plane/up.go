@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -65,10 +61,6 @@ func runUp(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	version, err := usedVersion(ctx, binaries, options.version)
-	if err != nil {
-		return err
-	}
 
 	began := time.Now()
 	folder, err := newRunFolder(options.dir, options.keep)
@@ -76,7 +68,7 @@ func runUp(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.close()) }()
-	c, err := newCluster(binaries, version, folder, options)
+	c, err := newCluster(binaries, folder, options)
 	if err != nil {
 		return err
 	}
@@ -84,7 +76,11 @@ func runUp(ctx context.Context, args []string) (err error) {
 	if err := c.start(ctx); err != nil {
 		return fmt.Errorf("start the control plane: %w", err)
 	}
-	if err := c.announce(ctx); err != nil {
+	version, err := c.serverVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.announce(version); err != nil {
 		return err
 	}
 	note("%s is ready after %.1f s: %s", version, time.Since(began).Seconds(), c.server())
@@ -92,27 +88,8 @@ func runUp(ctx context.Context, args []string) (err error) {
 	return c.serve(ctx, commands)
 }
 
-// usedVersion is the version of the binaries: the one that was asked for, unless they were not built here.
-func usedVersion(ctx context.Context, binaries, wanted string) (kubeVersion, error) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return parseKubeVersion(wanted)
-	}
-	var output bytes.Buffer
-	command := exec.Command(filepath.Join(binaries, string(apiServer)), "--version")
-	command.Stdout = &output
-	if err := runChild(ctx, command); err != nil {
-		return kubeVersion{}, fmt.Errorf("ask %s for its version: %w", command.Path, err)
-	}
-	text, _, _ := strings.Cut(strings.TrimSpace(output.String()), "+") // a distribution's addition
-	return parseKubeVersion(strings.TrimPrefix(text, "Kubernetes "))
-}
-
 // announce prints the line that says where everything is.
-func (c *cluster) announce(ctx context.Context) error {
-	version, err := c.serverVersion(ctx)
-	if err != nil {
-		return err
-	}
+func (c *cluster) announce(version string) error {
 	announcement := struct {
 		Dir        string         `json:"dir"`
 		Kubeconfig string         `json:"kubeconfig"`

@@ -60,14 +60,11 @@ type quirks struct {
 	// versionPackages hold the variables that say which version a binary is. Built without them, a server claims to be
 	// v0.0.0-master, which kubectl and client libraries cannot parse.
 	versionPackages []string
-	// controllers is the controller manager's --controllers: all but those that talk to a cloud.
-	controllers string
 }
 
 func quirksOf(v kubeVersion) quirks {
 	q := quirks{
 		versionPackages: []string{"k8s.io/component-base/version"},
-		controllers:     "*,-cloud-node-lifecycle-controller",
 	}
 	if v.minor < 24 {
 		q.generateOpenAPI = true
@@ -75,9 +72,6 @@ func quirksOf(v kubeVersion) quirks {
 		// custom resource.
 		q.newerDependencies = map[string]string{"github.com/modern-go/reflect2": "v1.0.2"}
 		q.versionPackages = append(q.versionPackages, "k8s.io/client-go/pkg/version")
-	}
-	if v.minor < 28 {
-		q.controllers = "*,-cloud-node-lifecycle" // its name until v1.27
 	}
 	return q
 }

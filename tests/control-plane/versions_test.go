@@ -31,12 +31,6 @@ func TestQuirksOfOldAndNewVersions(t *testing.T) {
 	if !quirks("v1.23.17").generateOpenAPI || quirks("v1.24.0").generateOpenAPI {
 		t.Error("OpenAPI definitions are part of the module since v1.24")
 	}
-	if got := quirks("v1.27.0").controllers; got != "*,-cloud-node-lifecycle" {
-		t.Errorf("v1.27: %s", got)
-	}
-	if got := quirks("v1.28.0").controllers; got != "*,-cloud-node-lifecycle-controller" {
-		t.Errorf("v1.28: %s", got)
-	}
 	if len(quirks("v1.36.3").newerDependencies) > 0 {
 		t.Error("a current version is built from exactly what it was released with")
 	}
