@@ -7,9 +7,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub mod check;
 pub mod completions;
+pub mod crd;
+pub mod input;
+pub mod krm;
+pub mod offline;
 pub mod output;
+pub mod rbac;
+pub mod render;
 pub mod run;
+pub mod schema;
 pub mod version;
 
 /// Kubernetes objects for your own custom resource, by editing YAML rules.
@@ -24,6 +32,16 @@ pub struct Cli {
 enum Command {
     /// Run the operator: watch the custom resources and keep their children as the rules say.
     Run(run::Args),
+    /// Check rule files, CRDs and example Networks, without a cluster.
+    Check(check::Args),
+    /// Show the children that Networks should have, without a cluster.
+    Render(render::Args),
+    /// Print the smallest set of rights that the rules need.
+    Rbac(rbac::Args),
+    /// Print the custom resource definition.
+    Crd(crd::Args),
+    /// Print the JSON Schema of rule files.
+    Schema(schema::Args),
     /// Print a script that completes commands and options in a shell.
     Completions(completions::Args),
     /// Print the version.
@@ -34,6 +52,11 @@ enum Command {
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => return run::main(&args),
+        Command::Check(args) => check::main(&args),
+        Command::Render(args) => render::main(&args),
+        Command::Rbac(args) => rbac::main(&args),
+        Command::Crd(args) => crd::main(&args),
+        Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => completions::main(&args),
         Command::Version(args) => version::main(&args),
     };

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use crate::diagnostic::human;
 use crate::yaml_text;
 
 /// What a command comes to: the exit code, or a message for exit code 2.
@@ -85,6 +86,12 @@ pub fn colour(stream: Stream) -> bool {
     terminal
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// How diagnostics are drawn on a stream.
+pub fn diagnostics(stream: Stream) -> human::Style {
+    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    human::Style { colour: colour(stream), width: width.unwrap_or(human::Style::default().width) }
 }
 
 /// The text in the style's colour, where the stream takes colour.

@@ -194,6 +194,11 @@ impl Program {
         self.resources.iter().map(|resource| resource.gvk.clone()).collect()
     }
 
+    /// Id, kind and policy of each resource, in dependency order.
+    pub fn resources(&self) -> impl Iterator<Item = (&str, &Gvk, Policy)> {
+        self.resources.iter().map(|resource| (&*resource.id, &resource.gvk, resource.policy))
+    }
+
     /// How many entries `spec.resources` has.
     pub fn resource_count(&self) -> usize {
         self.resources.len()

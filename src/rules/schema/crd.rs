@@ -92,7 +92,7 @@ pub fn as_stored(schema: &Arc<Schema>) -> Arc<Schema> {
 }
 
 /// CRDs as a source of child kinds.
-impl KindSchemas for [CrdSchema] {
+impl KindSchemas for Vec<CrdSchema> {
     fn kind(&self, gvk: &Gvk) -> Option<KindSchema> {
         let crd = self.iter().find(|crd| crd.gvk == *gvk)?;
         Some(KindSchema { scope: crd.scope, schema: Some(Arc::clone(&crd.schema)) })
