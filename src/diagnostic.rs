@@ -129,7 +129,7 @@ impl Diagnostic {
         Self {
             severity: Severity::Error,
             code,
-            message: message.into(),
+            message: one_line(message.into()),
             at,
             label: None,
             related: Vec::new(),
@@ -145,14 +145,14 @@ impl Diagnostic {
     /// Adds what is said under the caret.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Self {
-        self.label = Some(text.into());
+        self.label = Some(one_line(text.into()));
         self
     }
 
     /// Adds a hint.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
-        self.help.push(text.into());
+        self.help.push(one_line(text.into()));
         self
     }
 
@@ -169,6 +169,22 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.message)
     }
+}
+
+/// Longest message, in characters; values that a message quotes can be of any length.
+const LONGEST_MESSAGE: usize = 400;
+
+/// A message on one line, and not too long: what it quotes may be neither.
+pub fn one_line(message: String) -> String {
+    if message.len() <= LONGEST_MESSAGE && !message.contains(char::is_control) {
+        return message;
+    }
+    let mut line: String =
+        message.chars().take(LONGEST_MESSAGE).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if message.chars().nth(LONGEST_MESSAGE).is_some() {
+        line.push('…');
+    }
+    line
 }
 
 /// Puts diagnostics in the order of their files' paths and of their places in them, and drops what was said twice.

@@ -67,7 +67,7 @@ impl<'p> World<'p> {
                 ),
                 None => error.message,
             };
-            Fault { message, at }
+            Fault::new(message, at)
         })
     }
 
@@ -119,7 +119,7 @@ impl<'p> World<'p> {
             };
             if map.contains_key(&key) {
                 let at = at.or_else(|| computed_key(entries)).cloned().unwrap_or_else(|| self.at());
-                return Err(Fault { message: format!("two keys of one mapping are `{key}`"), at });
+                return Err(Fault::new(format!("two keys of one mapping are `{key}`"), at));
             }
             map.insert(key, value);
         }
@@ -181,7 +181,7 @@ fn computed_key(entries: &[(Key, Node)]) -> Option<&Location> {
 }
 
 pub(super) fn fault(code: &Code, message: String) -> Fault {
-    Fault { message, at: code.source.at() }
+    Fault::new(message, code.source.at())
 }
 
 /// A value inside a text: text as it is, numbers in decimal digits, booleans; nothing else has one obvious form.

@@ -42,7 +42,7 @@ use serde_json::Value;
 
 pub use compile::Program;
 
-use crate::diagnostic::Location;
+use crate::diagnostic::{Location, one_line};
 
 /// API group, version and kind of an object; the group is empty for the core group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -190,4 +190,11 @@ pub struct Fault {
     pub message: String,
     /// Where in the rule file.
     pub at: Location,
+}
+
+impl Fault {
+    /// A fault; the message is brought onto one line of bounded length, for what it quotes may be anything.
+    pub fn new(message: String, at: Location) -> Self {
+        Fault { message: one_line(message), at }
+    }
 }

@@ -35,10 +35,8 @@ pub(super) fn apply(
             },
         };
         let operation = operation(patch, value)?;
-        json_patch::patch(&mut manifest, std::slice::from_ref(&operation)).map_err(|error| Fault {
-            message: explain(patch, &manifest, &operation, &error.kind),
-            at: patch.at.clone(),
-        })?;
+        json_patch::patch(&mut manifest, std::slice::from_ref(&operation))
+            .map_err(|error| Fault::new(explain(patch, &manifest, &operation, &error.kind), patch.at.clone()))?;
     }
     Ok(manifest)
 }
@@ -46,7 +44,7 @@ pub(super) fn apply(
 fn operation(rule: &Patch, value: Option<Value>) -> Result<PatchOperation, Fault> {
     let pointer = |text: &str| {
         PointerBuf::parse(text.to_owned())
-            .map_err(|_| Fault { message: format!("`{text}` is not a JSON Pointer"), at: rule.at.clone() })
+            .map_err(|_| Fault::new(format!("`{text}` is not a JSON Pointer"), rule.at.clone()))
     };
     let path = pointer(&rule.path)?;
     let from = pointer(rule.from.as_deref().unwrap_or_default())?;

@@ -209,8 +209,8 @@ fn manifest(world: &World<'_>, resource: &Resource, scope: &Scope<'_>, missing: 
 
 /// What is wrong with a rendered manifest that no API call needs to tell.
 fn judge(parent: &Gvk, resource: &Resource, manifest: &Value) -> Option<Fault> {
-    let at_name = |message: String| Some(Fault { message, at: resource.name_at.clone() });
-    let at = |message: String| Some(Fault { message, at: resource.at.clone() });
+    let at_name = |message: String| Some(Fault::new(message, resource.name_at.clone()));
+    let at = |message: String| Some(Fault::new(message, resource.at.clone()));
     let kind = &resource.gvk.kind;
     match manifest.pointer("/metadata/name") {
         Some(Value::String(name)) if name.is_empty() => return at_name(format!("the name of the {kind} is empty")),
@@ -236,12 +236,10 @@ fn judge(parent: &Gvk, resource: &Resource, manifest: &Value) -> Option<Fault> {
         return at("the rule gives `status`, which it may not: the child's controller writes it".to_owned());
     }
     let size = json_size(manifest);
-    (size > MAX_OBJECT_BYTES).then(|| Fault {
-        message: format!(
-            "the {kind} has {size} bytes of JSON, more than the {MAX_OBJECT_BYTES} that an object may have"
-        ),
-        at: resource.at.clone(),
-    })
+    if size <= MAX_OBJECT_BYTES {
+        return None;
+    }
+    at(format!("the {kind} has {size} bytes of JSON, more than the {MAX_OBJECT_BYTES} that an object may have"))
 }
 
 fn ready(
@@ -368,7 +366,7 @@ fn collisions(children: &mut [Child]) {
     }
     for (index, message) in faults {
         if let Some(child) = children.get_mut(index) {
-            child.state = ChildState::Failed(Fault { message, at: child.at.clone() });
+            child.state = ChildState::Failed(Fault::new(message, child.at.clone()));
         }
     }
 }

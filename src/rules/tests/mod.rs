@@ -2,6 +2,7 @@
 
 mod faults;
 mod patching;
+mod properties;
 mod rendering;
 
 use std::sync::Arc;
