@@ -67,7 +67,8 @@ pub struct EvalFault {
 impl Expr {
     /// Parses an expression. Never panics, whatever the text; faults come in source order.
     pub fn parse(source: &str) -> Result<Expr, Vec<ExprFault>> {
-        let tokens = lexer::scan(source);
+        // The limit on the length holds before anything reads all of it.
+        let tokens = if source.len() > budget::MAX_SOURCE { Vec::new() } else { lexer::scan(source) };
         let mistakes = syntax::mistakes(source, &tokens);
         if !mistakes.is_empty() {
             return Err(mistakes);

@@ -20,6 +20,7 @@ pub mod expr;
 pub mod fields;
 pub mod file;
 pub mod functions;
+mod graph;
 pub mod manifest;
 pub mod names;
 mod patch;

@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ReadPath;
 use super::file::{RuleSet, Variable};
+use super::graph::{cycles, depth_first_order, depth_of};
 use super::record::listed;
 use super::suggest::did_you_mean;
 use super::template::Expression;
+use super::yaml::MAX_FAULTS;
 use crate::diagnostic::{Diagnostic, Location};
 
 /// Which names an expression may use besides `self`.
@@ -38,6 +40,8 @@ pub(super) struct References<'a> {
     resources: BTreeMap<&'a str, usize>,
     /// Per variable, what it uses.
     variable_uses: Vec<Uses>,
+    /// Per variable, the resources that whoever reads it reads.
+    passed_on: Vec<BTreeSet<usize>>,
     pub faults: Vec<Diagnostic>,
 }
 
@@ -62,7 +66,8 @@ impl<'a> References<'a> {
         }
         let variables =
             set.variables.iter().enumerate().map(|(index, variable)| (variable.name.text.as_str(), index)).collect();
-        let mut references = References { set, variables, resources, variable_uses: Vec::new(), faults };
+        let mut references =
+            References { set, variables, resources, variable_uses: Vec::new(), passed_on: Vec::new(), faults };
         let names = Names { resources: true, ..Names::default() };
         references.variable_uses =
             set.variables.iter().map(|variable| references.uses(&variable.expression, names)).collect();
@@ -72,7 +77,9 @@ impl<'a> References<'a> {
 
     /// What an expression uses; reports what is not declared.
     pub fn uses(&mut self, expression: &Expression, names: Names<'_>) -> Uses {
-        let Some(expr) = &expression.expr else { return Uses::default() };
+        let Some(expr) = expression.expr.as_ref().filter(|_| self.faults.len() < MAX_FAULTS) else {
+            return Uses::default();
+        };
         let mut uses = Uses::default();
         for name in expr.free_identifiers() {
             self.declared(expression, &name, names);
@@ -104,16 +111,19 @@ impl<'a> References<'a> {
 
     /// Every resource that has to be observed first: read directly, or by a variable that is used.
     pub fn resources(&self, uses: &Uses) -> BTreeSet<usize> {
-        let mut resources = uses.resources.clone();
-        let mut open: Vec<usize> = uses.variables.iter().copied().collect();
-        let mut seen = BTreeSet::new();
-        while let Some(index) = open.pop() {
-            if let Some(uses) = self.variable_uses.get(index).filter(|_| seen.insert(index)) {
-                resources.extend(&uses.resources);
-                open.extend(&uses.variables);
+        let passed_on = uses.variables.iter().filter_map(|index| self.passed_on.get(*index)).flatten();
+        uses.resources.iter().chain(passed_on).copied().collect()
+    }
+
+    /// What each variable reads of resources, itself or through other variables. In a circle, which is refused, some of it.
+    fn pass_on(&mut self, edges: &[Vec<usize>]) {
+        self.passed_on = vec![BTreeSet::new(); edges.len()];
+        for index in depth_first_order(edges) {
+            let all = self.resources(&self.variable(index));
+            if let Some(passed_on) = self.passed_on.get_mut(index) {
+                *passed_on = all;
             }
         }
-        resources
     }
 
     /// What a variable uses.
@@ -196,6 +206,8 @@ impl<'a> References<'a> {
         let edges: Vec<Vec<usize>> =
             self.variable_uses.iter().map(|uses| uses.variables.iter().copied().collect()).collect();
         let set = self.set;
+        self.pass_on(&edges);
+        self.nesting(&edges);
         for cycle in cycles(&edges) {
             let name =
                 |index: &usize| set.variables.get(*index).map_or("", |variable: &Variable| variable.name.text.as_str());
@@ -208,6 +220,33 @@ impl<'a> References<'a> {
                 })
                 .collect();
             self.faults.extend(cycle_fault("variable-cycle", "variables", &steps));
+        }
+    }
+
+    /// Variables are evaluated inside the expression that reads them: together they may nest as deep as one expression.
+    fn nesting(&mut self, edges: &[Vec<usize>]) {
+        let mut depths = vec![0_usize; edges.len()];
+        for index in depth_first_order(edges) {
+            let Some(variable) = self.set.variables.get(index) else { continue };
+            let below = edges.get(index).into_iter().flatten().filter_map(|below| depths.get(*below)).max();
+            let own = variable.expression.expr.as_ref().map_or(0, |expr| depth_of(expr.ast()));
+            let depth = own + below.copied().unwrap_or_default();
+            if depth <= MAX_NESTING {
+                if let Some(slot) = depths.get_mut(index) {
+                    *slot = depth;
+                }
+                continue;
+            }
+            // Counted anew from here, so that each step too far is told once.
+            self.faults.push(
+                Diagnostic::error(
+                    "variables-too-deep",
+                    format!("`{}` builds on variables that build on variables, too deep", variable.name.text),
+                    self.set.at(variable.name.span),
+                )
+                .label(format!("their expressions together nest more than {MAX_NESTING} levels"))
+                .help("compute it from `self` in fewer steps"),
+            );
         }
     }
 
@@ -226,84 +265,31 @@ impl<'a> References<'a> {
                 .collect();
             self.faults.extend(cycle_fault("resource-cycle", "resources", &steps));
         }
-        let mut order = Vec::with_capacity(edges.len());
-        let mut state = vec![0_u8; edges.len()];
-        for start in 0..edges.len() {
-            depth_first(start, &edges, &mut state, &mut Vec::new(), &mut |index| order.push(index), &mut |_| {});
-        }
-        order
+        depth_first_order(&edges)
     }
 }
+
+/// Most levels that an expression and the variables it reads may nest together: what one expression may.
+const MAX_NESTING: usize = super::expr::budget::MAX_DEPTH;
+
+/// Most steps of a cycle that are told; a longer one is not understood better by all of it.
+const MAX_STEPS: usize = 8;
 
 fn cycle_fault(code: &'static str, what: &str, steps: &[(String, Location)]) -> Option<Diagnostic> {
     let ((first, at), rest) = steps.split_first()?;
-    let path: Vec<&str> = steps.iter().map(|(name, _)| name.as_str()).chain([first.as_str()]).collect();
-    let mut fault =
-        Diagnostic::error(code, format!("{what} read each other in a circle: {}", path.join(" → ")), at.clone());
+    let mut path: Vec<&str> = steps.iter().take(MAX_STEPS).map(|(name, _)| name.as_str()).collect();
+    let more = format!("({} more)", steps.len().saturating_sub(MAX_STEPS));
+    path.extend((steps.len() > MAX_STEPS).then_some(more.as_str()));
+    path.push(first);
+    let message = format!("{what} read each other in a circle: {}", path.join(" → "));
+    let mut fault = Diagnostic::error(code, message, at.clone());
     if rest.is_empty() {
         fault = fault.label("it reads itself");
     }
-    for (name, at) in rest {
+    for (name, at) in rest.iter().take(MAX_STEPS - 1) {
         fault = fault.related(at.clone(), format!("`{name}` reads on here"));
     }
     Some(fault.help("break the circle: one of them has to get its value from somewhere else, `self` for example"))
-}
-
-/// The cycles of a graph, each once, beginning at its smallest node.
-fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let mut found = BTreeSet::new();
-    let mut state = vec![0_u8; edges.len()];
-    for start in 0..edges.len() {
-        depth_first(start, edges, &mut state, &mut Vec::new(), &mut |_| {}, &mut |cycle: &[usize]| {
-            let smallest = cycle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(i, _)| i);
-            let mut cycle = cycle.to_vec();
-            cycle.rotate_left(smallest);
-            found.insert(cycle);
-        });
-    }
-    found.into_iter().collect()
-}
-
-/// Visits what a node leads to, then the node. `state`: 0 new, 1 on the path, 2 done.
-fn depth_first(
-    start: usize,
-    edges: &[Vec<usize>],
-    state: &mut [u8],
-    path: &mut Vec<usize>,
-    done: &mut dyn FnMut(usize),
-    cycle: &mut dyn FnMut(&[usize]),
-) {
-    // An explicit stack: a file may hold a chain of thousands.
-    let mut stack = vec![(start, 0)];
-    while let Some((node, next)) = stack.pop() {
-        if next == 0 {
-            if state.get(node).copied() != Some(0) {
-                continue;
-            }
-            if let Some(state) = state.get_mut(node) {
-                *state = 1;
-            }
-            path.push(node);
-        }
-        let targets = edges.get(node).map(Vec::as_slice).unwrap_or_default();
-        if let Some(target) = targets.get(next) {
-            stack.push((node, next + 1));
-            match state.get(*target) {
-                Some(0) => stack.push((*target, 0)),
-                Some(1) => {
-                    let from = path.iter().position(|on| on == target).unwrap_or_default();
-                    cycle(path.get(from..).unwrap_or_default());
-                }
-                _ => {}
-            }
-        } else {
-            if let Some(state) = state.get_mut(node) {
-                *state = 2;
-            }
-            path.pop();
-            done(node);
-        }
-    }
 }
 
 /// Where an expression names `root.name`; the whole expression where the words are not found together.

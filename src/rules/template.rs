@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::expr::Expr;
-use super::yaml::{Node, NodeKind, Scalar, Style, Text};
+use super::yaml::{MAX_EXPRESSIONS, MAX_FAULTS, Node, NodeKind, Scalar, Style, Text};
 use crate::diagnostic::{Diagnostic, Location, SourceFile, Span};
 
 /// CEL as written in a rule file.
@@ -159,9 +159,23 @@ pub struct Reader<'a> {
     pub file: &'a Arc<SourceFile>,
     /// What was found so far.
     pub faults: &'a mut Vec<Diagnostic>,
+    /// How many expressions were read so far.
+    pub expressions: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader that has read nothing.
+    pub fn new(file: &'a Arc<SourceFile>, faults: &'a mut Vec<Diagnostic>) -> Self {
+        Reader { file, faults, expressions: 0 }
+    }
 }
 
 impl Reader<'_> {
+    /// Whether enough was said. Past this, what costs time only to be dropped is left out.
+    fn full(&self) -> bool {
+        self.faults.len() >= MAX_FAULTS
+    }
+
     /// A scalar that is CEL as a whole (`when`, `rule`…). Without a value if it is no scalar or empty, which is reported.
     pub fn bare(&mut self, text: &Text) -> Expression {
         let value = text.value.as_str();
@@ -295,6 +309,20 @@ impl Reader<'_> {
 
     fn expression(&mut self, text: &Arc<Text>, range: Range<usize>) -> Expression {
         let mut expression = Expression { file: Arc::clone(self.file), text: Arc::clone(text), range, expr: None };
+        self.expressions += 1;
+        if self.expressions > MAX_EXPRESSIONS {
+            if self.expressions == MAX_EXPRESSIONS + 1 {
+                self.faults.push(
+                    Diagnostic::error(
+                        "too-many-expressions",
+                        format!("the file has more than {MAX_EXPRESSIONS} expressions"),
+                        expression.at(),
+                    )
+                    .help("split it into several files"),
+                );
+            }
+            return expression;
+        }
         if expression.source().trim().is_empty() {
             self.faults.push(
                 Diagnostic::error("empty-expression", "there is no expression here", self.file.at(text.span))
@@ -304,6 +332,7 @@ impl Reader<'_> {
         }
         match Expr::parse(expression.source()) {
             Ok(expr) => expression.expr = Some(Arc::new(expr)),
+            Err(_) if self.full() => {}
             Err(faults) => {
                 let cut = self.cut_by_comment(text);
                 for fault in faults {

@@ -24,9 +24,10 @@ pub fn read(file: &Arc<SourceFile>) -> (Vec<RuleSet>, Vec<Diagnostic>) {
     }
     for document in &documents {
         let mut found = Vec::new();
-        let set = Reader { file, faults: &mut found }.rule_set(document);
+        let set = Reader::new(file, &mut found).rule_set(document);
         let broken = found.iter().any(|fault| fault.severity == Severity::Error);
         sets.extend(set.map(|set| RuleSet { broken, ..set }));
+        found.truncate(yaml::MAX_FAULTS);
         faults.append(&mut found);
     }
     (sets, faults)

@@ -206,6 +206,13 @@ spec! {
 }
 
 #[test]
+fn variables_may_not_build_on_each_other_for_ever() {
+    let chain: String = (1..200).map(|i| format!("    v{i}: variables.v{} + 1\n", i - 1)).collect();
+    let told = told(&[rule_file(&format!("  variables:\n    v0: self.spec.size\n{chain}"))]);
+    insta::assert_snapshot!(told.split("\n\n").next().expect("a message"));
+}
+
+#[test]
 fn two_rule_sets_of_one_name() {
     let set = "apiVersion: rules.samplecrd.k8s.io/v1alpha1\nkind: RuleSet\nmetadata: {name: network}\nspec: {for: {apiVersion: a/v1, kind: A}}\n";
     let files = [SourceFile::new("rules/a.yaml", set), SourceFile::new("rules/b.yaml", set)];

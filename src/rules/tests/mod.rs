@@ -1,6 +1,7 @@
 //! Tests of the whole pipeline, text to children.
 
 mod faults;
+mod hostile;
 mod patching;
 mod properties;
 mod rendering;

@@ -251,7 +251,7 @@ proptest! {
         let file = SourceFile::new("a.yaml", "");
         let mut faults = Vec::new();
         let text = Text { value: content.replace("${", "$${"), style: Style::Double, span: Span::default() };
-        let template = Reader { file: &file, faults: &mut faults }.template(&text);
+        let template = Reader::new(&file, &mut faults).template(&text);
         prop_assert!(faults.is_empty());
         let Template::Literal(literal) = template else { return Err(TestCaseError::fail("an expression")) };
         prop_assert_eq!(literal, content);

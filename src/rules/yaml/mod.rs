@@ -32,6 +32,9 @@ pub const MAX_DEPTH: usize = 100;
 /// Most faults told of one file; past a hundred, they are one fault's echo.
 pub const MAX_FAULTS: usize = 100;
 
+/// Most expressions of one file. The largest rule sets in use have a few hundred.
+pub const MAX_EXPRESSIONS: usize = 20_000;
+
 /// How a scalar is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
