@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use cel::IdedExpr;
 
-pub(crate) mod budget;
+pub mod budget;
 mod eval;
 mod json;
 mod lexer;
@@ -143,7 +143,8 @@ impl Expr {
 fn article(type_name: &str) -> String {
     match type_name {
         "null" => "null".to_owned(),
-        name if name.starts_with(['a', 'e', 'i', 'o']) => format!("an {name}"),
+        "bytes" => "a bytes value".to_owned(),
+        name if name.starts_with(['a', 'e', 'i', 'o', 'I']) => format!("an {name}"),
         name => format!("a {name}"),
     }
 }

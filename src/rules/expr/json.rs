@@ -96,11 +96,15 @@ impl Writer {
                 Some(Some(inner)) => return self.write(inner),
                 Some(None) => return Ok(None),
                 None => {
-                    let help = match other {
-                        Value::Bytes(_) => "`base64.encode(…)`",
-                        _ => "`string(…)`",
+                    let name = plain_type_name(other);
+                    let help = match (other, name) {
+                        (Value::Bytes(_), _) => "; write `base64.encode(…)`",
+                        (_, "type" | "kubernetes.NamedFormat" | "unknown") => "",
+                        _ => "; write `string(…)`",
                     };
-                    return Err(format!("{} has no JSON form; write {help}", super::article(plain_type_name(other))));
+                    // Of a namespaced type the last part is what people call it.
+                    let name = name.rsplit('.').next().unwrap_or(name);
+                    return Err(format!("{} has no JSON form{help}", super::article(name)));
                 }
             },
         }))
@@ -128,7 +132,7 @@ mod tests {
     #[test]
     fn types_without_a_json_form_are_named() {
         let error = to_json(&Value::Bytes(Arc::new(vec![1]))).unwrap_err();
-        assert_eq!(error, "a bytes has no JSON form; write `base64.encode(…)`");
+        assert_eq!(error, "a bytes value has no JSON form; write `base64.encode(…)`");
         assert!(to_json(&Value::Float(f64::NAN)).is_err());
     }
 }

@@ -26,9 +26,9 @@ mod semver;
 mod sets;
 mod standard;
 mod strings;
+mod texts;
 pub(crate) mod time;
 mod url;
-mod yaml;
 
 pub(super) use macros::environment;
 
@@ -104,7 +104,7 @@ static LIBRARIES: [&Library; 18] = [
     &format::LIBRARY,
     &names::LIBRARY,
     &encoders::LIBRARY,
-    &yaml::LIBRARY,
+    &texts::LIBRARY,
 ];
 
 /// The code behind one name; several libraries may have a say (`indexOf` of a list, of a text).

@@ -18,6 +18,18 @@ pub struct Quantity {
     scale: i32,
     /// Whether Kubernetes keeps it as a 64-bit number.
     small: bool,
+    notation: Notation,
+}
+
+/// The kind of suffix that a quantity is written with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notation {
+    /// `k`, `M`, `m`, …
+    Decimal,
+    /// `Ki`, `Mi`, …
+    Binary,
+    /// `e3`
+    Exponent,
 }
 
 impl Opaque for Quantity {
@@ -156,7 +168,7 @@ fn compared(args: &Args<'_>, answer: fn(Ordering) -> Value) -> Result<Value, Fai
 fn sum(args: &Args<'_>, sign: i128) -> Result<Value, Failure> {
     args.count(2)?;
     let other = match args.value(1)? {
-        Value::Int(i) => Quantity { number: i128::from(*i), scale: 0, small: true },
+        Value::Int(i) => Quantity { number: i128::from(*i), scale: 0, small: true, notation: Notation::Exponent },
         _ => *args.of::<Quantity>(1)?,
     };
     let sum = args.of::<Quantity>(0)?.plus(&other, sign);
@@ -177,7 +189,12 @@ impl Quantity {
         let significant = unsigned.trim_start_matches('0');
         if significant.is_empty() {
             // `+` and `-` alone are zero to Kubernetes too.
-            return (!source.is_empty()).then_some(Self { number: 0, scale: 0, small: true });
+            return (!source.is_empty()).then_some(Self {
+                number: 0,
+                scale: 0,
+                small: true,
+                notation: Notation::Decimal,
+            });
         }
         let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (whole, rest) = significant.split_at(digits(significant));
@@ -198,7 +215,7 @@ impl Quantity {
     fn small(whole: &str, fraction: &str, unit: Unit, sign: i128) -> Option<Self> {
         let (len, decimals) = (i32::try_from(whole.len()).ok()?, i32::try_from(fraction.len()).ok()?);
         let (scale, multiplier, room) = match unit {
-            Unit::Decimal(exponent) => (exponent, 1, 18 - len - decimals),
+            Unit::Decimal(exponent) | Unit::Exponent(exponent) => (exponent, 1, 18 - len - decimals),
             Unit::Binary(exponent) if decimals == 0 => {
                 (0, 1_i64.checked_shl(exponent)?, 15 - len - i32::try_from(exponent).ok()? * 3 / 10 - 1)
             }
@@ -209,14 +226,19 @@ impl Quantity {
             return None;
         }
         let number: i64 = format!("{whole}{fraction}").parse().ok()?;
-        Some(Self { number: i128::from(number.checked_mul(multiplier)?) * sign, scale, small: true })
+        Some(Self {
+            number: i128::from(number.checked_mul(multiplier)?) * sign,
+            scale,
+            small: true,
+            notation: unit.notation(),
+        })
     }
 
     fn large(whole: &str, fraction: &str, unit: Unit, sign: i128) -> Option<Self> {
         let mut number: i128 = format!("{whole}{fraction}").parse().ok()?;
         let mut scale = i32::try_from(fraction.len()).ok()?.checked_neg()?;
         match unit {
-            Unit::Decimal(exponent) => scale = scale.checked_add(exponent)?,
+            Unit::Decimal(exponent) | Unit::Exponent(exponent) => scale = scale.checked_add(exponent)?,
             Unit::Binary(exponent) => number = number.checked_mul(1_i128.checked_shl(exponent)?)?,
         }
         if scale < -9 {
@@ -224,8 +246,9 @@ impl Quantity {
             number = divisor.map_or(i128::from(number > 0), |divisor| (number + divisor - 1).div_euclid(divisor));
             scale = -9;
         }
-        let mut quantity = Self { number, scale, small: false };
-        let limit = Self { number: i128::from(i64::MAX), scale: 0, small: false };
+        let notation = unit.notation();
+        let mut quantity = Self { number, scale, small: false, notation };
+        let limit = Self { number: i128::from(i64::MAX), scale: 0, small: false, notation };
         if matches!(unit, Unit::Binary(_)) && quantity.compare(&limit) == Ordering::Greater {
             quantity = limit;
         }
@@ -262,12 +285,50 @@ impl Quantity {
         let align = |quantity: &Self| quantity.number.checked_mul(power_of_ten(quantity.scale - scale)?);
         let number = match (self.number, other.number) {
             (_, 0) => return Some(*self),
-            (0, _) => return Some(Self { number: other.number * sign, ..*other }),
+            (0, _) => return Some(Self { number: other.number.checked_mul(sign)?, ..*other }),
             _ => align(self)?.checked_add(align(other)?.checked_mul(sign)?)?,
         };
         let fits = |quantity: &Self| align(quantity).is_some_and(|number| i64::try_from(number).is_ok());
         let small = self.small && other.small && fits(self) && fits(other) && i64::try_from(number).is_ok();
-        Some(Self { number, scale, small })
+        Some(Self { number, scale, small, notation: self.notation })
+    }
+}
+
+impl std::fmt::Display for Quantity {
+    /// The canonical form: a whole number and the largest suffix of the kind that the quantity was written with.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.number == 0 {
+            return f.write_str("0");
+        }
+        let whole = if self.scale >= 0 {
+            power_of_ten(self.scale).and_then(|factor| self.number.checked_mul(factor))
+        } else {
+            power_of_ten(-self.scale).filter(|factor| self.number % factor == 0).map(|factor| self.number / factor)
+        };
+        if self.notation == Notation::Binary
+            && let Some(mut whole) = whole.filter(|whole| whole.unsigned_abs() >= 1024)
+        {
+            let mut suffixes = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].into_iter().peekable();
+            while whole % 1024 == 0 && suffixes.len() > 1 {
+                whole /= 1024;
+                suffixes.next();
+            }
+            return write!(f, "{whole}{}", suffixes.peek().unwrap_or(&""));
+        }
+        let (mut number, mut exponent) = (self.number, self.scale);
+        while number % 10 == 0 {
+            number /= 10;
+            exponent += 1;
+        }
+        // Whole thousands: what is beyond them goes back into the number.
+        let beyond = exponent.rem_euclid(3);
+        number = number.saturating_mul(power_of_ten(beyond).unwrap_or(1));
+        exponent -= beyond;
+        let suffix = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+        match usize::try_from(exponent / 3 + 3).ok().and_then(|index| suffix.get(index)) {
+            Some(suffix) if self.notation != Notation::Exponent || exponent == 0 => write!(f, "{number}{suffix}"),
+            _ => write!(f, "{number}e{exponent}"),
+        }
     }
 }
 
@@ -276,6 +337,8 @@ impl Quantity {
 enum Unit {
     Decimal(i32),
     Binary(u32),
+    /// A power of ten, written as an exponent.
+    Exponent(i32),
 }
 
 impl Unit {
@@ -297,7 +360,15 @@ impl Unit {
             "Ti" => Self::Binary(40),
             "Pi" => Self::Binary(50),
             "Ei" => Self::Binary(60),
-            other => Self::Decimal(other.strip_prefix(['e', 'E'])?.parse().ok()?),
+            other => Self::Exponent(other.strip_prefix(['e', 'E'])?.parse().ok()?),
         })
+    }
+
+    fn notation(self) -> Notation {
+        match self {
+            Self::Decimal(_) => Notation::Decimal,
+            Self::Binary(_) => Notation::Binary,
+            Self::Exponent(_) => Notation::Exponent,
+        }
     }
 }

@@ -16,6 +16,8 @@ pub(super) static LIBRARY: Library = Library { name: "url", kubernetes: true, en
 /// A URL as a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
+    /// As it was written, with the scheme in small letters.
+    text: String,
     scheme: String,
     /// What follows the scheme when it is not a path: `mailto:` has one.
     rest: String,
@@ -23,7 +25,6 @@ pub struct Url {
     host: String,
     path: String,
     query: String,
-    fragment: String,
 }
 
 impl Opaque for Url {
@@ -137,7 +138,9 @@ fn parse(source: &str) -> Result<Url, String> {
     split(source, true)?;
     let (before, fragment) = source.split_once('#').unwrap_or((source, ""));
     unescape(fragment).ok_or("the fragment has a wrong percent-encoding")?;
-    Ok(Url { fragment: fragment.to_owned(), ..split(before, false)? })
+    let url = split(before, false)?;
+    let text = if fragment.is_empty() { url.text } else { format!("{}#{fragment}", url.text) };
+    Ok(Url { text, ..url })
 }
 
 fn split(source: &str, request: bool) -> Result<Url, String> {
@@ -149,13 +152,13 @@ fn split(source: &str, request: bool) -> Result<Url, String> {
     }
     let (scheme, rest) = scheme(source)?;
     let mut url = Url {
+        text: format!("{}{}", scheme.to_ascii_lowercase(), &source[scheme.len()..]),
         scheme: scheme.to_ascii_lowercase(),
         rest: String::new(),
         user: String::new(),
         host: String::new(),
         path: String::new(),
         query: String::new(),
-        fragment: String::new(),
     };
     if source == "*" {
         source.clone_into(&mut url.path);
@@ -249,6 +252,12 @@ fn unescape_lossy(source: &str) -> Option<Vec<u8>> {
         rest = after;
     }
     Some(bytes)
+}
+
+impl std::fmt::Display for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 impl Url {
