@@ -14,3 +14,17 @@ mod support;
 mod bed;
 #[cfg(test)]
 mod crd;
+#[cfg(test)]
+mod life;
+#[cfg(test)]
+mod names;
+#[cfg(test)]
+mod ownership;
+#[cfg(test)]
+mod restart;
+#[cfg(test)]
+mod scale;
+#[cfg(test)]
+mod validation;
+#[cfg(test)]
+mod values;

@@ -130,6 +130,13 @@ impl ControlPlane {
         })
     }
 
+    /// Applies an RBAC object that is not in a namespace.
+    pub fn apply_cluster_wide(&self, plural: &str, object: &Value) {
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}/{name}?fieldManager=test&force=true");
+        self.call("PATCH", &path, Body::Apply(object)).unwrap_or_else(|refused| panic!("apply {name}: {refused}"));
+    }
+
     /// kubectl as the administrator: whether it succeeded, and what it printed.
     pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> (bool, String) {
         let mut child = Command::new("kubectl")

@@ -38,8 +38,8 @@ impl Space<'static> {
 }
 
 impl<'a> Space<'a> {
-    /// A new namespace on this control plane. The operator's account there has the rights that are shipped, in this
-    /// namespace only.
+    /// A new namespace on this control plane. The operator's account there has the rights that are shipped, those on objects
+    /// in namespaces for this one only.
     pub fn on(plane: &'a ControlPlane) -> Self {
         let space = Self::without_rights(plane);
         space.grant(&CLUSTER_ROLE["rules"]);
@@ -69,14 +69,26 @@ impl<'a> Space<'a> {
 
     /// Gives the operator's account these rights in this namespace, instead of those that it had.
     pub fn grant(&self, rules: &Value) {
-        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-            "metadata": {"name": ACCOUNT}, "rules": rules});
-        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": ACCOUNT},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.name}]});
-        self.apply(&role, "test");
-        self.apply(&binding, "test");
+        self.grant_to(self, rules);
+    }
+
+    /// Gives the account of another namespace these rights in this one.
+    pub fn grant_to(&self, other: &Space<'_>, rules: &Value) {
+        let (cluster_wide, namespaced): (Vec<_>, Vec<_>) = rules
+            .as_array()
+            .expect("a list of rules")
+            .iter()
+            .cloned()
+            .partition(|rule| rule["apiGroups"] == json!(["apiextensions.k8s.io"]));
+        let account = json!({"kind": "ServiceAccount", "name": ACCOUNT, "namespace": other.name});
+        self.apply(&role("Role", ACCOUNT, &namespaced), "test");
+        self.apply(&binding("Role", ACCOUNT, &account), "test");
+        if !cluster_wide.is_empty() {
+            // Objects of the whole cluster, so their names tell the namespaces apart.
+            let name = format!("{}-in-{}", other.name, self.name);
+            self.plane.apply_cluster_wide("clusterroles", &role("ClusterRole", &name, &cluster_wide));
+            self.plane.apply_cluster_wide("clusterrolebindings", &binding("ClusterRole", &name, &account));
+        }
     }
 
     /// Prepares an operator for this namespace.
@@ -219,6 +231,15 @@ impl<'a> Space<'a> {
         }
         found
     }
+}
+
+fn role(kind: &str, name: &str, rules: &[Value]) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "rules": rules})
+}
+
+fn binding(kind: &str, role: &str, account: &Value) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"), "metadata": {"name": role},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}, "subjects": [account]})
 }
 
 /// A Network.
