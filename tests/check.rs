@@ -56,3 +56,14 @@ fn example_objects_are_checked_against_the_crd() {
         }
     });
 }
+
+#[test]
+fn the_shipped_rules_give_the_checker_nothing_to_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crd = serde_saphyr::from_str(&fs::read_to_string(root.join("crds/networks.yaml")).unwrap()).unwrap();
+    let crds = CrdSchema::read(&crd).unwrap();
+    let file = SourceFile::new("rules/network.yaml", fs::read_to_string(root.join("rules/network.yaml")).unwrap());
+    let (programs, found) = check::files(&[file], &crds, builtin());
+    assert_eq!(human::render(&found, human::Style::default()), "");
+    assert_eq!(programs.len(), 1);
+}

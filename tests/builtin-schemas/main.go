@@ -10,7 +10,8 @@
 //	kind NAME GROUP/VERSION/KIND namespaced|cluster
 //	NAME {schema}
 //
-// Descriptions, defaults and what only old clients need are left out.
+// Descriptions and what only old clients need are left out. A field that is in every object that the server gives, although
+// nobody has to write it, is marked `x-always`.
 package main
 
 import (
@@ -26,6 +27,21 @@ import (
 var withSchema = []string{
 	"", "apps", "autoscaling", "batch", "coordination.k8s.io", "discovery.k8s.io", "networking.k8s.io", "policy",
 	"rbac.authorization.k8s.io",
+}
+
+// filledIn are fields that the API server gives a value when there is none, which its documents do not say.
+var filledIn = map[string][]string{
+	"core.v1.ServiceSpec":    {"internalTrafficPolicy", "sessionAffinity", "type"},
+	"core.v1.ServicePort":    {"protocol", "targetPort"},
+	"core.v1.PodSpec":        {"dnsPolicy", "restartPolicy", "schedulerName", "serviceAccountName"},
+	"apps.v1.DeploymentSpec": {"progressDeadlineSeconds", "replicas", "revisionHistoryLimit", "strategy"},
+	"apps.v1.ReplicaSetSpec": {"replicas"},
+	"apps.v1.StatefulSetSpec": {
+		"podManagementPolicy", "replicas", "revisionHistoryLimit", "updateStrategy",
+	},
+	"apps.v1.DaemonSetSpec": {"revisionHistoryLimit", "updateStrategy"},
+	"batch.v1.CronJobSpec":  {"concurrencyPolicy", "failedJobsHistoryLimit", "successfulJobsHistoryLimit", "suspend"},
+	"batch.v1.JobSpec":      {"backoffLimit", "completionMode", "parallelism", "suspend"},
 }
 
 type kind struct {
@@ -118,7 +134,15 @@ func lines(schemas map[string]map[string]any, namespaced map[kind]bool) ([]strin
 		line := bytes.Buffer{}
 		encoder := json.NewEncoder(&line)
 		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(trim(schemas[name])); err != nil {
+		definition := trim(schemas[name])
+		for _, field := range filledIn[short(name)] {
+			property, ok := definition["properties"].(map[string]any)[field].(map[string]any)
+			if !ok {
+				return nil, fmt.Errorf("%s has no field %s", name, field)
+			}
+			property["x-always"] = true
+		}
+		if err := encoder.Encode(definition); err != nil {
 			return nil, err
 		}
 		out = append(out, short(name)+" "+strings.TrimSpace(line.String()))
@@ -193,6 +217,10 @@ func trim(schema map[string]any) map[string]any {
 			}
 		}
 	}
+	// In these documents a default is the zero value of what is never left out when an object is written.
+	if _, ok := schema["default"]; ok {
+		out["x-always"] = true
+	}
 	if properties, ok := schema["properties"].(map[string]any); ok {
 		trimmed := map[string]any{}
 		for name, property := range properties {
@@ -204,7 +232,9 @@ func trim(schema map[string]any) map[string]any {
 	}
 	for _, word := range []string{"items", "additionalProperties"} {
 		if inner, ok := schema[word].(map[string]any); ok {
-			out[word] = trim(inner)
+			trimmed := trim(inner)
+			delete(trimmed, "x-always")
+			out[word] = trimmed
 		}
 	}
 	// Quantities and ports: «one of integer/number or string».

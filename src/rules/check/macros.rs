@@ -1,12 +1,14 @@
 //! Macros: the parser has turned `list.filter(x, …)` into a loop; here the loop is recognised again, so that messages
 //! speak of what was written.
 
+use std::sync::Arc;
+
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators as op};
 
 use super::expression::Checker;
 use super::scope::{Path, Scope, Value};
 use crate::diagnostic::Diagnostic;
-use crate::rules::schema::Shape;
+use crate::rules::schema::{Schema, Shape};
 use crate::rules::types::Type;
 
 /// What a loop was written as.
@@ -99,13 +101,8 @@ impl Checker<'_> {
                 Value { elements, schema: range.schema, ..Value::of(ty) }
             }
             Macro::Map(condition, body) => {
-                let mut scope = inner;
-                if let Some(condition) = condition {
-                    let value = self.infer(condition, &scope);
-                    self.want_bool(condition, &value, &format!("the condition of `{name}`"));
-                    scope = scope.knowing(&self.facts(condition, &scope, true));
-                }
-                let value = self.infer(body, &scope);
+                let inner = self.map_scope(condition, inner, &name);
+                let value = self.infer(body, &inner);
                 Value::of(Type::list(value.ty))
             }
             Macro::Bind | Macro::Other => {
@@ -116,6 +113,33 @@ impl Checker<'_> {
                 self.infer(&loop_.result, &scope.with(&loop_.accu_var, result))
             }
         }
+    }
+
+    /// The scope of the value of `map`, after its condition.
+    fn map_scope(&mut self, condition: Option<&IdedExpr>, inner: Scope, name: &str) -> Scope {
+        let Some(condition) = condition else { return inner };
+        let value = self.infer(condition, &inner);
+        self.want_bool(condition, &value, &format!("the condition of `{name}`"));
+        inner.knowing(&self.facts(condition, &inner, true))
+    }
+
+    /// `list.map(x, value)` whose result goes to a list with a schema: the value is judged where it is written. `None`
+    /// when the loop is no such thing.
+    pub(super) fn put_mapped(
+        &mut self,
+        node: &IdedExpr,
+        scope: &Scope,
+        items: &Arc<Schema>,
+        what: &str,
+    ) -> Option<Value> {
+        let Expr::Comprehension(loop_) = &node.expr else { return None };
+        let Macro::Map(condition, body) = recognise(loop_) else { return None };
+        let range = self.infer(&loop_.iter_range, scope);
+        let (inner, _) = self.element_scope(node, loop_, &range, scope);
+        let name = self.extents.text(self.extents.name(node)).to_owned();
+        let inner = self.map_scope(condition, inner, &name);
+        let value = self.put(body, &inner, items, &format!("{what}[]"));
+        Some(Value::of(Type::list(value.ty)))
     }
 
     /// The scope inside a loop, and the path of its element.

@@ -96,3 +96,6 @@ pub fn rule_sets(sets: &[&RuleSet]) -> Vec<Diagnostic> {
 
 #[cfg(test)]
 mod expression_tests;
+
+#[cfg(test)]
+mod robustness_tests;

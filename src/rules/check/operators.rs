@@ -117,6 +117,17 @@ impl Checker<'_> {
             self.found.push(fault);
             return;
         }
+        if left.1.ty.is_number() && right.1.ty.is_number() && !left.1.ty.same(&right.1.ty) {
+            let message = format!("Kubernetes refuses to compare `{}` with `{}`", left.1.ty, right.1.ty);
+            let fault = Diagnostic::warning("kubernetes-differs", message, self.at(node));
+            let (from, to) = if matches!(left.1.ty, Type::Double) { (right, left) } else { (left, right) };
+            let fault = fault.label("here it compares the values");
+            self.found.push(match self.convert(from.0, &from.1.ty, &to.1.ty) {
+                Some(help) => fault.help(help),
+                None => fault,
+            });
+            return;
+        }
         for ((read, value), (constant, _)) in [(left, right), (right, left)] {
             let (Some(schema), Expr::Literal(LiteralValue::String(text))) = (&value.schema, &constant.expr) else {
                 continue;

@@ -53,7 +53,7 @@ impl Checker<'_> {
     }
 
     /// A node whose value goes to a place. Literals and branches are judged part by part, so that carets are exact.
-    fn put(&mut self, node: &IdedExpr, scope: &Scope, schema: &Arc<Schema>, what: &str) -> Value {
+    pub(super) fn put(&mut self, node: &IdedExpr, scope: &Scope, schema: &Arc<Schema>, what: &str) -> Value {
         match &node.expr {
             Expr::Call(CallExpr { func_name, target: None, args })
                 if func_name == operators::CONDITIONAL && !args.iter().any(|part| self.extents.is_made(node, part)) =>
@@ -73,6 +73,15 @@ impl Checker<'_> {
                     element = element.join(value.ty.unwrapped());
                 }
                 Value::of(Type::list(element))
+            }
+            Expr::Comprehension(_) if matches!(schema.shape, Shape::List(_)) => {
+                let Shape::List(items) = &schema.shape else { return Value::of(Type::Error) };
+                if let Some(value) = self.put_mapped(node, scope, &items.get(), what) {
+                    return value;
+                }
+                let value = self.infer(node, scope);
+                self.judge(node, &value, schema, what);
+                value
             }
             Expr::Map(map) if matches!(schema.shape, Shape::Object(_) | Shape::Map(_)) => {
                 for entry in &map.entries {

@@ -267,7 +267,7 @@ fn identity(context: &mut Context<'_>, for_each: &ForEach, scope: &Scope) {
     }
     let Some(fields) = schema.fields() else { return };
     let always = |name: &str| {
-        fields.required.contains(name) || item.path.as_ref().is_some_and(|path| scope.facts.contains(&path.child(name)))
+        fields.is_sure(name) || item.path.as_ref().is_some_and(|path| scope.facts.contains(&path.child(name)))
     };
     let fits = |name: &str| {
         schema.field(name).is_some_and(|field| matches!(field.shape, Shape::String | Shape::Int | Shape::IntOrString))

@@ -108,7 +108,7 @@ impl Checker<'_> {
                 match fields.known.get(name) {
                     Some(field) => {
                         let field = field.get();
-                        let sure = fields.required.contains(name) || field.has_default;
+                        let sure = fields.is_sure(name);
                         (make(field.value_type(), Some(field)), (!sure).then_some(None))
                     }
                     None if fields.open => (make(Type::Dyn, None), None),
@@ -254,7 +254,7 @@ impl Checker<'_> {
                 Some(name) => {
                     if let Some(field) = schema.field(name) {
                         let fields = schema.fields();
-                        let sure = fields.is_none_or(|fields| fields.required.contains(name)) || field.has_default;
+                        let sure = fields.is_none_or(|fields| fields.is_sure(name));
                         absent = (!sure).then_some(None);
                         (field.value_type(), Some(field), Type::String)
                     } else {

@@ -72,6 +72,8 @@ pub struct Fields {
     pub known: BTreeMap<String, Node>,
     /// Those that must be there.
     pub required: BTreeSet<String>,
+    /// Those that the API server's answers always have, although nobody need write them: it fills them in.
+    pub always: BTreeSet<String>,
     /// Other fields are kept and of any type (`x-kubernetes-preserve-unknown-fields`).
     pub open: bool,
 }
@@ -136,6 +138,13 @@ impl PartialEq for Schema {
             (Shape::List(a), Shape::List(b)) | (Shape::Map(a), Shape::Map(b)) => a.is(b),
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
+    }
+}
+
+impl Fields {
+    /// Whether an object that the API server gives has the field in any case.
+    pub fn is_sure(&self, name: &str) -> bool {
+        self.required.contains(name) || self.always.contains(name)
     }
 }
 

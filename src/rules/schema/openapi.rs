@@ -74,7 +74,9 @@ fn object_shape(object: &Map<String, Value>, library: Option<&Arc<Library>>) -> 
         let required = object.get("required").and_then(Value::as_array).into_iter().flatten();
         let required = required.filter_map(Value::as_str).map(str::to_owned).collect();
         let embedded = object.get("x-kubernetes-embedded-resource").and_then(Value::as_bool).unwrap_or(false);
-        return Shape::Object(Fields { known, required, open: open || embedded });
+        let filled_in = |value: &Value| value.get("default").is_some() || value["x-always"] == true;
+        let always = properties.iter().filter(|(_, value)| filled_in(value)).map(|(name, _)| name.clone()).collect();
+        return Shape::Object(Fields { known, required, always, open: open || embedded });
     }
     match object.get("additionalProperties") {
         Some(Value::Object(values)) => Shape::Map(node(&Value::Object(values.clone()), library)),
