@@ -164,21 +164,21 @@ impl Context<'_> {
                 self.found.push(fault.label("the operator writes it").help("choose another name for the field"));
             }
         }
-        let shown = parent.map(|parent| parent.schema.fields().and_then(|fields| fields.known.get("status")));
-        if let Some(None) = shown {
+        let listed = parent.map(|parent| parent.schema.fields().and_then(|fields| fields.known.get("status")));
+        if let Some(None) = listed {
             let message = format!("the CRD of {owner} has no `status`, so the API server drops what is written there");
             let fault = Diagnostic::error("unknown-field", message, self.at(tree.span));
             self.found.push(fault.help("add `status` to the CRD's schema"));
         }
-        let place = match shown.flatten() {
+        let place = match listed.flatten() {
             Some(status) => Place { schema: status.get(), ..anything },
             None => anything,
         };
         self.tree(tree, &place, scope, &BTreeSet::new());
         // What may not be given need not be known.
-        let owned: Vec<_> =
+        let refused: Vec<_> =
             self.found.iter().filter(|fault| fault.code == "engine-owned").map(|fault| fault.at.clone()).collect();
-        self.found.retain(|fault| fault.code != "unknown-field" || !owned.contains(&fault.at));
+        self.found.retain(|fault| fault.code != "unknown-field" || !refused.contains(&fault.at));
     }
 
     fn unused(&mut self) {
