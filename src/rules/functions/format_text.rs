@@ -106,23 +106,53 @@ fn hex_bytes(bytes: &[u8]) -> String {
 }
 
 fn double(verb: char, precision: usize, f: f64) -> String {
-    if f.is_nan() {
-        return "NaN".to_owned();
-    }
-    if f.is_infinite() {
-        return if f > 0.0 { "∞" } else { "-∞" }.to_owned();
-    }
+    let f = if f == 0.0 { 0.0 } else { f };
     if verb == 'f' {
-        return format!("{f:.precision$}");
+        return match special(f) {
+            Some(word) => word.to_owned(),
+            None => grouped(&format!("{f:.precision$}")),
+        };
     }
-    let scientific = format!("{f:.precision$e}");
-    match scientific.split_once('e') {
-        Some((digits, exponent)) => {
-            let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
-            format!("{digits}e{sign}{exponent:0>2}")
+    // Kubernetes takes the precision of `%e` for a width: there are always six decimals.
+    let text = special(f).map_or_else(|| scientific(f), str::to_owned);
+    format!("{text:>precision$}")
+}
+
+fn scientific(f: f64) -> String {
+    let scientific = format!("{f:.6e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, ""));
+    format!("{digits}×10{}", superscript(exponent))
+}
+
+/// How a double is written that is no number.
+fn special(f: f64) -> Option<&'static str> {
+    match f {
+        f if f.is_nan() => Some("NaN"),
+        f64::INFINITY => Some("∞"),
+        f64::NEG_INFINITY => Some("-∞"),
+        _ => None,
+    }
+}
+
+/// A decimal with a comma between every three digits before its point.
+fn grouped(decimal: &str) -> String {
+    let (sign, decimal) = decimal.strip_prefix('-').map_or(("", decimal), |decimal| ("-", decimal));
+    let (whole, fraction) = decimal.find('.').map_or((decimal, ""), |point| decimal.split_at(point));
+    let mut grouped = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            grouped.push(',');
         }
-        None => scientific,
+        grouped.push(digit);
     }
+    grouped + fraction
+}
+
+/// An exponent as Kubernetes raises it, with at least two digits.
+fn superscript(exponent: &str) -> String {
+    let (sign, digits) = exponent.strip_prefix('-').map_or(("", exponent), |digits| ("⁻", digits));
+    let raised = |digit: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit.to_digit(10).unwrap_or(0) as usize).unwrap_or(digit);
+    format!("{sign}{}", format!("{digits:0>2}").chars().map(raised).collect::<String>())
 }
 
 /// A value as `%s` shows it; inside a list or map texts are quoted, doubles have six decimals, and times say what they are.

@@ -97,7 +97,7 @@ const ENTRIES: &[Entry] = &[
         "flatten",
         &["<list<list<A>>>.flatten() -> list<A>", "<list<dyn>>.flatten(int) -> list<dyn>"],
         "The list with the elements of the lists in it, one level deep or as many as given.",
-        &[("[[1], [2, 3]].flatten()", "[1, 2, 3]"), ("[1, [2, [3]]].flatten(2)", "[1, 2, 3]")],
+        &[("[[1], [2, 3]].flatten()", "[1, 2, 3]"), ("[[[1], [2]], [[3]]].flatten(2)", "[1, 2, 3]")],
         flatten,
     ),
     entry(

@@ -11,6 +11,7 @@ use super::expr::budget::{Budget, Failure};
 use super::expr::value::plain_type_name;
 
 mod cidr;
+mod differences;
 mod encoders;
 mod format;
 mod format_text;
@@ -30,6 +31,7 @@ mod texts;
 pub(crate) mod time;
 mod url;
 
+pub use differences::{Difference, known_differences};
 pub(super) use macros::environment;
 
 /// What the documentation, the type checker and `check` know of a function or macro.

@@ -202,9 +202,6 @@ impl Quantity {
             Some(rest) => rest.split_at(digits(rest)),
             None => ("", rest),
         };
-        if unsigned.starts_with('.') && fraction.is_empty() {
-            return None;
-        }
         let unit = Unit::parse(suffix)?;
         let whole = if whole.is_empty() { "0" } else { whole };
         let sign = if negative { -1 } else { 1 };

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::rc::Rc;
 
 use ::regex::{Regex, RegexBuilder};
@@ -117,6 +118,7 @@ fn translate(pattern: &str) -> Result<String, String> {
     let mut in_class = false;
     // Just behind the `[` or `[^` of a class, where `]` is a character like any other.
     let mut class_start = false;
+    let mut repeats = Repeats::None;
     while let Some(c) = chars.next() {
         let first_in_class = std::mem::take(&mut class_start);
         match c {
@@ -147,14 +149,36 @@ fn translate(pattern: &str) -> Result<String, String> {
                 out.push(c);
             }
             '-' if in_class && chars.peek() == Some(&'-') => out.push_str("\\-"),
-            '{' if !in_class => {
-                out.push('{');
-                if let Some(too_many) = repetition(&chars) {
-                    return Err(format!("more than 1000 repetitions ({too_many})"));
+            '*' | '+' | '?' if !in_class => {
+                repeats.operator(c == '?')?;
+                out.push(c);
+                continue;
+            }
+            '(' if !in_class => {
+                // Flags that only the crate knows.
+                let flags: String =
+                    chars.clone().skip(1).take_while(|c| c.is_ascii_alphabetic() || *c == '-').collect();
+                if chars.peek() == Some(&'?') && flags.contains(['x', 'u', 'R']) {
+                    return Err(format!("`(?{flags}` has a flag that is none of i, m, s and U"));
+                }
+                out.push('(');
+                if chars.peek() == Some(&'?') {
+                    group(&mut chars, &mut out)?;
                 }
             }
+            '{' if !in_class => match counted(&chars)? {
+                Some(count) => {
+                    repeats.operator(false)?;
+                    chars.nth(count.len());
+                    let _ = write!(out, "{{{count}}}");
+                    continue;
+                }
+                // Not a repetition, so the character itself.
+                None => out.push_str("\\{"),
+            },
             other => out.push(other),
         }
+        repeats = Repeats::None;
     }
     Ok(out)
 }
@@ -170,10 +194,56 @@ fn named_class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<S
     Some(format!("[:{name}:]"))
 }
 
-/// The number of a repetition that is beyond RE2's limit.
-fn repetition(chars: &std::iter::Peekable<std::str::Chars<'_>>) -> Option<String> {
-    let inside: String = chars.clone().take_while(|c| *c != '}').collect();
-    inside.split(',').find(|part| part.trim().parse::<u64>().is_ok_and(|count| count > 1000)).map(str::to_owned)
+/// The beginning of a group behind its parenthesis. Names are left out: no function asks for them, and the crate refuses
+/// some that RE2 takes.
+fn group(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) -> Result<(), String> {
+    let rest: String = chars.clone().take(128).collect();
+    let Some(named) = rest.strip_prefix("?P<").or_else(|| rest.strip_prefix("?<")) else {
+        out.extend(chars.next());
+        return Ok(());
+    };
+    let Some((name, _)) = named.split_once('>') else { return Err("the name of a group is never closed".to_owned()) };
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err("the name of a group may have letters, digits and `_` only".to_owned());
+    }
+    chars.nth(rest.len() - named.len() + name.len());
+    Ok(())
+}
+
+/// What was repeated just before: RE2 refuses to repeat a repetition.
+#[derive(Clone, Copy)]
+enum Repeats {
+    None,
+    Once,
+    /// With the `?` that makes it take as little as it can.
+    Lazily,
+}
+
+impl Repeats {
+    /// One more repetition operator.
+    fn operator(&mut self, question_mark: bool) -> Result<(), String> {
+        *self = match (*self, question_mark) {
+            (Self::None, _) => Self::Once,
+            (Self::Once, true) => Self::Lazily,
+            _ => return Err("a repetition cannot be repeated".to_owned()),
+        };
+        Ok(())
+    }
+}
+
+/// The inside of `{2}`, `{2,}` or `{2,3}`, when that is what follows an opening brace.
+fn counted(chars: &std::iter::Peekable<std::str::Chars<'_>>) -> Result<Option<String>, String> {
+    let rest: String = chars.clone().take(32).collect();
+    let Some((inside, _)) = rest.split_once('}') else { return Ok(None) };
+    let (least, most) = inside.split_once(',').unwrap_or((inside, ""));
+    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if least.is_empty() || !number(least) || !number(most) {
+        return Ok(None);
+    }
+    if [least, most].iter().any(|count| !count.is_empty() && count.parse().is_ok_and(|count: u64| count > 1000)) {
+        return Err("more than 1000 repetitions".to_owned());
+    }
+    Ok(Some(inside.to_owned()))
 }
 
 fn escape(
@@ -203,9 +273,27 @@ fn escape(
         | ('C' | '<' | '>' | 'Z' | 'R' | 'X' | 'G' | 'u' | 'U', false) => {
             return Err(format!("there is no escape `\\{escaped}`"));
         }
+        // A character by its number, in octal.
+        ('0'..='7', _) => {
+            let mut digits = escaped.to_string();
+            while digits.len() < 3
+                && let Some(digit) = chars.next_if(|c| matches!(c, '0'..='7'))
+            {
+                digits.push(digit);
+            }
+            if digits.len() == 1 && escaped != '0' {
+                return Err("there are no references to groups".to_owned());
+            }
+            let _ = write!(out, "\\x{{{:x}}}", u32::from_str_radix(&digits, 8).unwrap_or_default());
+        }
         _ => {
             out.push('\\');
             out.push(escaped);
+            // `\x{e9}` and `\p{Greek}`: the braces are no repetition.
+            if matches!(escaped, 'x' | 'p' | 'P') && chars.peek() == Some(&'{') {
+                out.extend(chars.by_ref().take_while(|c| *c != '}'));
+                out.push('}');
+            }
         }
     }
     Ok(())

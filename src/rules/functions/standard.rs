@@ -212,10 +212,21 @@ fn to_double(args: &Args<'_>) -> Result<Value, Failure> {
         Value::Int(i) => Ok(Value::Float(*i as f64)),
         Value::UInt(u) => Ok(Value::Float(*u as f64)),
         Value::String(source) => {
-            source.parse().map(Value::Float).map_err(|_| Failure::new(format!("`{}` is not a number", shorten(source))))
+            let plain = without_separators(source);
+            let number = plain.as_deref().unwrap_or(source).parse();
+            number.map(Value::Float).map_err(|_| Failure::new(format!("`{}` is not a number", shorten(source))))
         }
         _ => Err(Failure::NoOverload),
     }
+}
+
+/// A number without the `_` between its digits, which Go and so Kubernetes allow.
+fn without_separators(source: &str) -> Option<String> {
+    let between_digits = |(at, _): (usize, &str)| {
+        let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+        digit(source[..at].chars().next_back()) && digit(source[at + 1..].chars().next())
+    };
+    source.match_indices('_').all(between_digits).then(|| source.replace('_', ""))
 }
 
 fn to_string(args: &Args<'_>) -> Result<Value, Failure> {
@@ -244,7 +255,7 @@ pub(crate) fn plain_text(value: &Value) -> Option<String> {
     })
 }
 
-/// A double's text as Go's `%g` writes it: an exponent of at least two digits from 10²¹ on and below 10⁻⁴.
+/// A double's text as Go's `%g` writes it: an exponent of at least two digits from 10⁶ on and below 10⁻⁴.
 pub(crate) fn double_text(f: f64) -> String {
     if f.is_nan() {
         return "NaN".to_owned();
@@ -255,7 +266,7 @@ pub(crate) fn double_text(f: f64) -> String {
     let scientific = format!("{f:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if f == 0.0 || (-4..21).contains(&exponent) {
+    if f == 0.0 || (-4..6).contains(&exponent) {
         return f.to_string();
     }
     let sign = if exponent < 0 { '-' } else { '+' };

@@ -82,7 +82,7 @@ const ENTRIES: &[Entry] = &[
     entry(
         "format",
         &["<string>.format(list<dyn>) -> string"],
-        "The text with `%s` (anything), `%d` (integers), `%.2f` and `%e` (doubles), `%b`, `%o`, `%x` and `%X` replaced by the \
+        "The text with `%s` (anything), `%d` (integers), `%.2f` and `%e` (doubles; thousands are set apart: `1,234.50`, `1.234500×10⁰³`), `%b`, `%o`, `%x` and `%X` replaced by the \
          elements of the list; `%%` is a percent sign.",
         &[
             ("'%s has %d ports, %.1f%%'.format(['web', 2, 50.0])", "'web has 2 ports, 50.0%'"),

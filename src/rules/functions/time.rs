@@ -183,7 +183,12 @@ fn to_timestamp(args: &Args<'_>) -> Result<Value, Failure> {
             if source.get(10..11) != Some("T") || source.contains(['t', 'z']) {
                 return Err(invalid());
             }
-            timestamp(Some(DateTime::parse_from_rfc3339(source).map_err(|_| invalid())?))
+            let at = DateTime::parse_from_rfc3339(source).map_err(|_| invalid())?;
+            // The crate understands leap seconds; Kubernetes does not.
+            if at.nanosecond() >= 1_000_000_000 {
+                return Err(invalid());
+            }
+            timestamp(Some(at))
         }
         _ => Err(Failure::NoOverload),
     }
