@@ -36,6 +36,9 @@ use crate::rules::Gvk;
 /// No stored object has this resourceVersion.
 const NEVER: &str = "1";
 
+/// What servers up to 1.22 say to [`NEVER`] where they should create a Service.
+const REFUSES_CREATE: &str = "resourceVersion should not be set on objects to be created";
+
 /// What an apply must find.
 #[derive(Debug, Clone, Copy)]
 pub enum Expect<'a> {
@@ -100,8 +103,25 @@ impl Cluster {
         }
     }
 
-    /// The `CustomResourceDefinition` behind a kind, as JSON; `None` if there is none (the kind is built in or aggregated).
-    pub async fn crd(&self, resource: &ApiResource) -> Result<Option<Value>, ApiError> {
+    /// The schema of a kind that a CRD defines, in the form of that CRD; `None` if the server does not tell.
+    ///
+    /// It comes from the server's `OpenAPI` v3 document, which every authenticated user may read; where there is none (before
+    /// Kubernetes 1.24) or it does not have the kind yet, from the CRD itself, which takes a right of its own.
+    pub async fn crd(&self, gvk: &Gvk, resource: &ApiResource) -> Result<Option<Value>, ApiError> {
+        let path = format!("/openapi/v3/apis/{}/{}", gvk.group, gvk.version);
+        let call = Call {
+            verb: "get",
+            resource: path.clone(),
+            group: String::new(),
+            namespace: String::new(),
+            name: String::new(),
+        };
+        if let Ok(request) = http::Request::get(path).body(Vec::new())
+            && let Ok(document) = self.bounded(call, self.client.request::<Value>(request)).await
+            && let Some(crd) = crd_from_openapi(&document, gvk, &resource.plural)
+        {
+            return Ok(Some(crd));
+        }
         let name = format!("{}.{}", resource.plural, resource.group);
         let crds = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&crds));
@@ -135,10 +155,36 @@ impl Cluster {
             Expect::Nothing => body["metadata"]["resourceVersion"] = json!(NEVER),
             Expect::Object(uid) => body["metadata"]["uid"] = json!(uid),
         }
+        let answer = self.apply_body(kind, namespace, name, &body, force).await;
+        match answer {
+            // Up to Kubernetes 1.22 the storage of Services has a create-on-update of its own, which answers so where there is
+            // no such Service. There we look and then apply without the precondition; the race that this leaves is as small
+            // as it was for everyone before.
+            Err(error) if matches!(expect, Expect::Nothing) && error.detail.contains(REFUSES_CREATE) => {
+                if self.metadata(kind, namespace, name).await?.is_some() {
+                    return Err(ApiError { problem: Problem::Changed, ..error });
+                }
+                if let Some(metadata) = body["metadata"].as_object_mut() {
+                    metadata.remove("resourceVersion");
+                }
+                self.apply_body(kind, namespace, name, &body, force).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn apply_body(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        body: &Value,
+        force: bool,
+    ) -> Result<DynamicObject, ApiError> {
         let mut params = PatchParams::apply(MANAGER);
         params.force = force;
         let api = self.api(kind, namespace);
-        let patch = Patch::Apply(&body);
+        let patch = Patch::Apply(body);
         self.write(call("patch", kind, "", namespace, name), api.patch(name, &params, &patch)).await
     }
 
@@ -252,6 +298,28 @@ fn call(verb: &'static str, kind: &Kind, subresource: &str, namespace: &str, nam
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     }
+}
+
+/// What a CRD would say of a kind, as far as the `OpenAPI` document of its group and version tells.
+fn crd_from_openapi(document: &Value, gvk: &Gvk, plural: &str) -> Option<Value> {
+    let names = json!([{"group": gvk.group, "version": gvk.version, "kind": gvk.kind}]);
+    let schemas = document.pointer("/components/schemas")?.as_object()?;
+    let schema = schemas.values().find(|schema| schema.get("x-kubernetes-group-version-kind") == Some(&names))?;
+    let prefix = format!("/apis/{}/{}", gvk.group, gvk.version);
+    let has_path = |path: String| document.get("paths").is_some_and(|paths| paths.get(path).is_some());
+    let namespaced = has_path(format!("{prefix}/namespaces/{{namespace}}/{plural}"));
+    let status = has_path(format!("{prefix}/namespaces/{{namespace}}/{plural}/{{name}}/status"));
+    Some(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "spec": {
+            "group": gvk.group, "names": {"kind": gvk.kind, "plural": plural},
+            "scope": if namespaced { "Namespaced" } else { "Cluster" },
+            "versions": [{
+                "name": gvk.version, "served": true, "schema": {"openAPIV3Schema": schema},
+                "subresources": if status { json!({"status": {}}) } else { json!({}) },
+            }],
+        },
+    }))
 }
 
 fn lease_call(verb: &'static str, namespace: &str, name: &str) -> Call {

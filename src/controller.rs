@@ -1,6 +1,6 @@
 //! The controller: wires informers, queue, workers and rules together and runs the control loop until told to stop.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -12,7 +12,6 @@ use tracing::{debug, error, info, warn};
 
 use crate::cluster::Cluster;
 use crate::diagnostic::SourceFile;
-use crate::identity;
 use crate::informer::{self, Role, Shared};
 use crate::kinds::{Kind, Kinds};
 use crate::lease::Leadership;
@@ -22,7 +21,7 @@ use crate::reconcile::{ActiveRules, Outcome, Reconciler, describe};
 use crate::reload::{self, Loaded, RuleFiles};
 use crate::rules::schema::Schema;
 use crate::rules::schema::crd::CrdSchema;
-use crate::rules::source::ReadError;
+use crate::rules::source::{self, ReadError};
 use crate::rules::{Gvk, Program};
 use crate::status;
 use crate::store::Store;
@@ -34,6 +33,8 @@ pub struct Options {
     pub namespaces: Vec<String>,
     /// How many reconciles run at once.
     pub concurrency: usize,
+    /// An edit of the rules that would delete more than this many percent of all children, and more than ten, is held.
+    pub max_prune: u8,
     /// How long work in progress may take to finish after the stop signal.
     pub grace: Duration,
 }
@@ -74,7 +75,8 @@ impl Controller {
     pub async fn run(&self, mut files: RuleFiles, leadership: &Leadership, mut stop: watch::Receiver<bool>) {
         let mut workers = JoinSet::new();
         let follow = async {
-            let mut loaded = self.load(&[], files.read()).await;
+            let read = files.read();
+            let mut loaded = self.load(&[], read, files.confirmations()).await;
             self.install(&loaded).await;
             let (parents, children) = self.reconciler.shared.store.len();
             info!("caches are in sync: {parents} parents, {children} children");
@@ -82,7 +84,8 @@ impl Controller {
                 workers.spawn(work(self.reconciler.clone(), leadership.subscribe()));
             }
             loop {
-                loaded = self.load(&loaded.programs, files.changed().await).await;
+                let read = files.changed().await;
+                loaded = self.load(&loaded.programs, read, files.confirmations()).await;
                 self.install(&loaded).await;
             }
         };
@@ -100,7 +103,12 @@ impl Controller {
     }
 
     /// Loads the rules, checked against the parents' CRDs as the cluster has them, and says what it found.
-    async fn load(&self, before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadError>) -> Loaded {
+    async fn load(
+        &self,
+        before: &[Arc<Program>],
+        files: Result<Vec<Arc<SourceFile>>, ReadError>,
+        confirmed: BTreeSet<String>,
+    ) -> Loaded {
         if let Ok(files) = &files {
             let (sets, _) = crate::rules::compile::read(files);
             for set in &sets {
@@ -108,7 +116,7 @@ impl Controller {
             }
         }
         let crds = self.crds.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let loaded = reload::merge(before, files, &crds);
+        let loaded = Loaded { confirmed, ..reload::merge(before, files, &crds) };
         reload::announce(&loaded);
         loaded
     }
@@ -121,7 +129,7 @@ impl Controller {
         }
         let cluster = &self.reconciler.shared.cluster;
         let served = cluster.discover(gvk).await.ok()??;
-        let versions = match cluster.crd(&served.resource).await {
+        let versions = match cluster.crd(gvk, &served.resource).await {
             Ok(crd) => CrdSchema::read(&crd?).ok()?,
             Err(error) => {
                 warn!("rules for {} are not checked against its schema: {error}", gvk.kind);
@@ -145,14 +153,18 @@ impl Controller {
             if let Some(schema) = self.schema(&parent.gvk).await {
                 parent.learn_status(&schema, &status::FIELDS);
             }
-            interest.parents.insert(identity::parent_label_key(&parent.gvk), parent.id);
-            for (id, paths) in program.reads() {
-                interest.reads.insert(format!("{}/{id}", program.name()), paths.clone());
-            }
+            interest.add(program, parent.id);
             rules.by_parent.entry(parent.id).or_default().push(program.clone());
             parents.push(parent);
             for gvk in program.child_kinds() {
                 children.push(self.discover(&gvk, false).await);
+            }
+        }
+        // The rules in force go on until the swap, and after it if the new ones are held.
+        let current = self.reconciler.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for (parent, programs) in &current.by_parent {
+            for program in programs {
+                interest.add(program, *parent);
             }
         }
         if self.reconciler.shared.take_interest(interest) {
@@ -170,10 +182,41 @@ impl Controller {
             // An informer only ends when the whole controller does.
             let _ = synced.wait_for(|synced| *synced).await;
         }
+        if !self.may_prune(&mut rules, loaded).await {
+            return;
+        }
         *self.reconciler.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        info!("rules in force: {}", loaded.revision());
         for key in self.reconciler.shared.store.all_parents() {
             self.reconciler.shared.queue.add(key, Lane::Slow);
         }
+    }
+
+    /// Whether these rules may come into force, given what they would delete. Where there are no rules yet (a restart), they do,
+    /// and only the deletions wait.
+    async fn may_prune(&self, rules: &mut ActiveRules, loaded: &Loaded) -> bool {
+        let doomed = self.reconciler.doomed(rules).await;
+        let (_, children) = self.reconciler.shared.store.len();
+        let limit = (children * usize::from(self.options.max_prune) / 100).max(10);
+        let revision = loaded.revision();
+        if doomed.len() <= limit || loaded.confirmed.contains(&revision) {
+            return true;
+        }
+        let first: Vec<_> = doomed.iter().take(20).map(String::as_str).collect();
+        let more = if doomed.len() > first.len() {
+            format!(" and {} more", doomed.len() - first.len())
+        } else {
+            String::new()
+        };
+        error!(
+            "rules {revision} are held: they would delete {} of {children} children ({}{more}); if that is meant, write the line `{revision}` into a file `{}` beside the rules",
+            doomed.len(),
+            first.join(", "),
+            source::ALLOW_PRUNE
+        );
+        let running = !self.reconciler.rules.read().unwrap_or_else(PoisonError::into_inner).by_parent.is_empty();
+        rules.prunes_held = true;
+        !running
     }
 
     /// Stops the informers of a role; the store keeps what they saw.

@@ -8,10 +8,10 @@ use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
 use crate::fingerprint::{self, Fingerprint, ListKinds};
-use crate::identity::{INTENT, MANAGER, ON_REMOVE, SOURCE, parse_source};
+use crate::identity::{INTENT, MANAGER, ON_REMOVE, SOURCE, parent_label_key, parse_source};
 use crate::kinds::{Kind, KindId};
 use crate::plan::Applied;
-use crate::rules::ReadPath;
+use crate::rules::{Program, ReadPath};
 use crate::store::{ChildRecord, ParentRecord, Version};
 
 /// What children are observed for: the label keys of the parent kinds, and the fields that rules read.
@@ -21,6 +21,17 @@ pub struct Interest {
     pub parents: BTreeMap<String, KindId>,
     /// `RULESET/ID` → fields.
     pub reads: BTreeMap<String, Vec<ReadPath>>,
+}
+
+impl Interest {
+    /// Adds what a program whose parents are of this kind wants to know.
+    pub fn add(&mut self, program: &Program, parent: KindId) {
+        self.parents.insert(parent_label_key(program.parent()), parent);
+        for (id, paths) in program.reads() {
+            let known = self.reads.entry(format!("{}/{id}", program.name())).or_default();
+            known.extend(paths.iter().filter(|path| !known.contains(path)).cloned().collect::<Vec<_>>());
+        }
+    }
 }
 
 /// The store's record of a child; `None` if it carries no parent's label. `applied` is the body that this object is the

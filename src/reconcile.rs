@@ -18,7 +18,7 @@ use crate::identity::Parent;
 use crate::informer::Shared;
 use crate::kinds::{Kind, KindId, Kinds};
 use crate::observe;
-use crate::plan::{self, Step};
+use crate::plan::{self, Action, Step};
 use crate::queue::Lane;
 use crate::rules::{Gvk, Program, Rendered};
 use crate::status::{self, Report};
@@ -31,11 +31,13 @@ pub struct ActiveRules {
     pub by_parent: BTreeMap<KindId, Vec<Arc<Program>>>,
     /// Some rule set has no usable version: nothing is pruned whose rule set is not in force.
     pub frozen: bool,
+    /// Nothing is pruned at all, since too much would be and nobody has confirmed it.
+    pub prunes_held: bool,
 }
 
 impl ActiveRules {
     fn is_frozen(&self, rule_set: &str) -> bool {
-        self.frozen && !self.by_parent.values().flatten().any(|program| program.name() == rule_set)
+        self.prunes_held || self.frozen && !self.by_parent.values().flatten().any(|program| program.name() == rule_set)
     }
 }
 
@@ -79,12 +81,7 @@ impl Reconciler {
         };
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
         let programs = rules.by_parent.get(&key.kind).map(Vec::as_slice).unwrap_or_default();
-        let parent = Parent {
-            gvk: kind.gvk.clone(),
-            namespace: key.namespace.to_string(),
-            name: key.name.to_string(),
-            uid: record.uid.to_string(),
-        };
+        let parent = parent_of(&kind, key, &record);
 
         let mut report = Report::default();
         // A chain of children that read each other is at most as long as there are resources.
@@ -101,6 +98,26 @@ impl Reconciler {
             }
         }
         self.report(&kind, key, &record, &object, programs, report).await
+    }
+
+    /// What these rules would delete if they came into force now.
+    pub async fn doomed(&self, rules: &ActiveRules) -> Vec<String> {
+        let mut doomed = Vec::new();
+        for (index, key) in self.shared.store.all_parents().iter().enumerate() {
+            if index % 64 == 63 {
+                tokio::task::yield_now().await;
+            }
+            let (Some(kind), Some(record)) = (self.kinds.get(key.kind), self.shared.store.parent(key)) else {
+                continue;
+            };
+            let Ok(object) = serde_json::from_slice(&record.json) else { continue };
+            let programs = rules.by_parent.get(&key.kind).map(Vec::as_slice).unwrap_or_default();
+            let rendered = self.render(key, &record, programs, &object);
+            let steps = self.plan(&parent_of(&kind, key, &record), key, rules, programs, &rendered);
+            let prunes = steps.iter().filter(|step| matches!(step.action, Action::Prune { .. }));
+            doomed.extend(prunes.map(|step| format!("{} {}/{}", step.gvk.kind, key.namespace, step.name)));
+        }
+        doomed
     }
 
     fn render(&self, key: &Key, record: &ParentRecord, programs: &[Arc<Program>], object: &Value) -> Vec<Rendered> {
@@ -230,6 +247,15 @@ impl Reconciler {
             let names: Vec<_> = left.iter().map(|child| format!("{} {}", child.gvk.kind, child.name)).collect();
             info!("{}: deleted; left to the garbage collector: {}", describe(kind, key), names.join(", "));
         }
+    }
+}
+
+fn parent_of(kind: &Kind, key: &Key, record: &ParentRecord) -> Parent {
+    Parent {
+        gvk: kind.gvk.clone(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        uid: record.uid.to_string(),
     }
 }
 

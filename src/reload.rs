@@ -4,13 +4,16 @@
 //! `ConfigMap` volume swaps its `..data` symlink) and what editors do (rename, truncate and write) alike, and unlike inotify it
 //! cannot miss anything on a network file system or an overlay. An edit counts once two reads in a row agree, so that a file
 //! is not judged while it is being written.
+//!
+//! An edit that would delete many children at once is more often a mistake than a wish. It is held, with a list of what it
+//! would delete, until a line in the file `allow-prune` beside the rules names exactly these rules (`NAME@REVISION`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::diagnostic::{Diagnostic, Severity, SourceFile};
 use crate::rules::schema::Layered;
@@ -37,9 +40,17 @@ pub struct Loaded {
     pub kept: Vec<String>,
     /// Why there is nothing to load at all.
     pub trouble: Option<String>,
+    /// Lines of the `allow-prune` files.
+    pub confirmed: BTreeSet<String>,
 }
 
 impl Loaded {
+    /// What is loaded, in one line: `NAME@REVISION`, separated by commas. It is what a line of an `allow-prune` file confirms.
+    pub fn revision(&self) -> String {
+        let sets: Vec<_> = self.programs.iter().map(|set| format!("{}@{}", set.name(), set.revision())).collect();
+        sets.join(",")
+    }
+
     /// Whether the files are as they should be.
     pub fn is_good(&self) -> bool {
         self.trouble.is_none() && !self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
@@ -78,7 +89,7 @@ pub fn merge(before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadEr
             }
         }
     }
-    Loaded { programs: programs.into_values().collect(), frozen: broken, diagnostics, kept, trouble: None }
+    Loaded { programs: programs.into_values().collect(), frozen: broken, diagnostics, kept, ..Loaded::default() }
 }
 
 fn load(files: &[Arc<SourceFile>], parents: &[CrdSchema]) -> (Vec<Program>, Vec<Diagnostic>) {
@@ -103,14 +114,10 @@ pub fn announce(loaded: &Loaded) {
     if !loaded.kept.is_empty() {
         warn!("going on with the last good version of {}", loaded.kept.join(", "));
     }
-    let sets: Vec<_> =
-        loaded.programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();
-    if sets.is_empty() {
+    if loaded.programs.is_empty() {
         error!(
             "no rule set can be used; nothing is written until the rules are mended (`network-operator check` says how)"
         );
-    } else {
-        info!("rules in force: {}", sets.join(", "));
     }
 }
 
@@ -121,18 +128,18 @@ pub struct RuleFiles {
 }
 
 /// Content of the files, or what stood in the way.
-type Snapshot = Result<Vec<(String, String)>, String>;
+type Snapshot = (Result<Vec<(String, String)>, String>, BTreeSet<String>);
 
 impl RuleFiles {
     /// The files and folders to follow.
     pub fn new(paths: Vec<PathBuf>) -> Self {
-        Self { paths, last: Ok(Vec::new()) }
+        Self { paths, last: (Ok(Vec::new()), BTreeSet::new()) }
     }
 
     /// Reads them now.
     pub fn read(&mut self) -> Result<Vec<Arc<SourceFile>>, ReadError> {
         let files = source::read(&self.paths);
-        self.last = snapshot(&files);
+        self.last = self.snapshot(&files);
         files
     }
 
@@ -140,11 +147,11 @@ impl RuleFiles {
     pub async fn changed(&mut self) -> Result<Vec<Arc<SourceFile>>, ReadError> {
         loop {
             tokio::time::sleep(LOOK).await;
-            let mut now = snapshot(&source::read(&self.paths));
+            let mut now = self.snapshot(&source::read(&self.paths));
             while now != self.last {
                 tokio::time::sleep(SETTLE).await;
                 let files = source::read(&self.paths);
-                let again = snapshot(&files);
+                let again = self.snapshot(&files);
                 if again == now {
                     self.last = now;
                     return files;
@@ -153,11 +160,17 @@ impl RuleFiles {
             }
         }
     }
-}
 
-fn snapshot(files: &Result<Vec<Arc<SourceFile>>, ReadError>) -> Snapshot {
-    match files {
-        Ok(files) => Ok(files.iter().map(|file| (file.path.clone(), file.text.clone())).collect()),
-        Err(error) => Err(error.to_string()),
+    /// The lines of the `allow-prune` files, as last read.
+    pub fn confirmations(&self) -> BTreeSet<String> {
+        self.last.1.clone()
+    }
+
+    fn snapshot(&self, files: &Result<Vec<Arc<SourceFile>>, ReadError>) -> Snapshot {
+        let files = match files {
+            Ok(files) => Ok(files.iter().map(|file| (file.path.clone(), file.text.clone())).collect()),
+            Err(error) => Err(error.to_string()),
+        };
+        (files, source::confirmations(&self.paths))
     }
 }

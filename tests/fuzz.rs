@@ -5,6 +5,7 @@
 //! `FUZZ_SEED`; `FUZZ_SECONDS` sets the length (default 10).
 
 #![expect(clippy::unwrap_used, reason = "a fuzz run that cannot be set up has failed")]
+#![expect(clippy::print_stdout, reason = "a seed that nobody sees cannot be replayed")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -123,7 +124,8 @@ fn nasty() -> Vec<Vec<u8>> {
     });
     let head = "apiVersion: rules.samplecrd.k8s.io/v1alpha1\nkind: RuleSet\nmetadata: {name: n}\nspec:\n  for: {apiVersion: samplecrd.k8s.io/v1, kind: Network}\n";
     let nested_loops = "[1,2,3,4,5,6,7,8,9,10].map(a, ".repeat(12) + "1" + &")".repeat(12);
-    let doubling: String = (1..60).map(|n| format!("    v{n}: variables.v{0} + variables.v{0}\n", n - 1)).collect();
+    let doubling: Vec<_> = (1..60).map(|n| format!("    v{n}: variables.v{0} + variables.v{0}\n", n - 1)).collect();
+    let doubling = doubling.concat();
     vec![
         bomb.into_bytes(),
         "[".repeat(200_000).into_bytes(),

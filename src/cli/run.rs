@@ -62,6 +62,9 @@ pub struct Args {
     /// How many Networks are reconciled at once.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: u16,
+    /// Hold an edit of the rules that would delete more than this many percent of all children (and more than ten).
+    #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u8).range(0..=100))]
+    max_prune: u8,
     /// Deadline of every single call to the API server, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     call_timeout: f32,
@@ -99,6 +102,7 @@ async fn run(args: &Args) -> Result<(), String> {
     let options = Options {
         namespaces: args.namespace.clone(),
         concurrency: usize::from(args.concurrency),
+        max_prune: args.max_prune,
         grace: Duration::from_secs(5),
     };
     info!("network-operator {} at {server}", env!("CARGO_PKG_VERSION"));

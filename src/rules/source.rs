@@ -1,5 +1,6 @@
 //! Finding and reading rule files: the only file access of the rules layer.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +37,16 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Arc<SourceFile>>, ReadError> {
         }
     }
     Ok(files)
+}
+
+/// File beside the rules whose lines confirm edits that delete much (see [`crate::reload`]).
+pub const ALLOW_PRUNE: &str = "allow-prune";
+
+/// The lines of the [`ALLOW_PRUNE`] files of these folders (for a file: of the folder that it is in).
+pub fn confirmations(paths: &[PathBuf]) -> BTreeSet<String> {
+    let folders = paths.iter().filter_map(|path| if path.is_dir() { Some(path.as_path()) } else { path.parent() });
+    let texts = folders.filter_map(|folder| std::fs::read_to_string(folder.join(ALLOW_PRUNE)).ok());
+    texts.flat_map(|text| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()).collect()
 }
 
 fn is_rule_file(path: &Path) -> bool {

@@ -15,11 +15,15 @@ mod bed;
 #[cfg(test)]
 mod crd;
 #[cfg(test)]
+mod leader;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
 mod ownership;
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
