@@ -79,7 +79,11 @@ fn an_example_is_held_against_the_crd_and_the_rules() {
     std::fs::write(folder.path().join("examples.yaml"), examples).expect("written");
     std::fs::write(folder.path().join("typo.yaml"), examples.replace("cidr:", "cidrr:")).expect("written");
     std::fs::write(folder.path().join("rules.yaml"), RULES).expect("written");
-    let run = operator_in(folder.path(), &["check", "rules.yaml", "--network", "examples.yaml", "--network", "typo.yaml"], "");
+    let run = operator_in(
+        folder.path(),
+        &["check", "rules.yaml", "--network", "examples.yaml", "--network", "typo.yaml"],
+        "",
+    );
     insta::assert_snapshot!(run);
 }
 

@@ -1,11 +1,11 @@
 //! Every recipe loads, passes the checker without a word, and gives exactly the children that stand beside it.
 
 use network_operator::diagnostic::human;
+use network_operator::rules::check;
+use network_operator::rules::schema::Layered;
 use network_operator::rules::schema::builtin::builtin;
 use network_operator::rules::schema::crd::CrdSchema;
 use network_operator::rules::schema::instance;
-use network_operator::rules::schema::{KindSchema, KindSchemas, Layered};
-use network_operator::rules::{Gvk, check};
 
 use super::recipe::{self, Recipe};
 use super::{keep, repository};
@@ -16,21 +16,8 @@ fn parents() -> Vec<CrdSchema> {
     crds.iter().flat_map(|crd| CrdSchema::read(crd).unwrap()).collect()
 }
 
-/// The kinds that a recipe brings along.
-struct Brought(Vec<CrdSchema>);
-
-impl KindSchemas for Brought {
-    fn kind(&self, gvk: &Gvk) -> Option<KindSchema> {
-        self.0.as_slice().kind(gvk)
-    }
-
-    fn known(&self) -> Vec<Gvk> {
-        self.0.as_slice().known()
-    }
-}
-
 fn run(recipe: &Recipe) {
-    let brought = Brought(recipe.crds());
+    let brought = recipe.crds();
     let kinds = Layered(vec![builtin(), &brought]);
     let (programs, found) = check::files(&[recipe.rules()], &parents(), &kinds);
     let said = human::render(&found, human::Style::default());
