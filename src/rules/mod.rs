@@ -158,7 +158,8 @@ pub struct Rendered {
 pub struct Child {
     /// The resource's id in the rule set.
     pub id: String,
-    /// The `forEach` item's key; empty without `forEach`.
+    /// The `forEach` item's key; empty without `forEach`, and where the items or their keys could not be found out: then
+    /// the child stands for every item of the resource.
     pub item: String,
     /// The kind. Known even when the manifest could not be rendered.
     pub gvk: Gvk,

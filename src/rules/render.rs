@@ -141,27 +141,28 @@ fn make(
         for (name, value) in item.names {
             inner.set(name, value);
         }
-        if let Some(when) = resource.when.as_ref().filter(|_| resource.when_per_item) {
-            let holds = match waiting(&when.resources, missing) {
+        let wanted = match resource.when.as_ref().filter(|_| resource.when_per_item) {
+            None => Ok(true),
+            Some(when) => match waiting(&when.resources, missing) {
                 Some(wait) => Err(wait),
                 None => world.truth(when, &inner, "when").map_err(ChildState::Failed),
-            };
-            match holds {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(state) => {
-                    children.push(child(&item.key.unwrap_or(item.index), state, None));
-                    continue;
-                }
-            }
+            },
+        };
+        if let Ok(false) = wanted {
+            continue;
         }
         let key = match item_key(world, for_each, &inner, item.key, item.index) {
             Ok(key) => key,
-            Err((fault, index)) => {
-                children.push(child(&index, ChildState::Failed(fault), None));
+            Err(fault) => {
+                // Which child it would be is not known: it may be any, so none of them is given up.
+                children.push(child("", ChildState::Failed(fault), None));
                 continue;
             }
         };
+        if let Err(state) = wanted {
+            children.push(child(&key, state, None));
+            continue;
+        }
         if let Some(twin) = keys.get(&key).and_then(|index| children.get_mut(*index)) {
             let code = for_each.item_key.as_ref().unwrap_or(&for_each.over);
             twin.state = ChildState::Failed(fault(
@@ -325,24 +326,21 @@ fn own_key(value: &CelValue) -> Option<String> {
     }
 }
 
-/// The identity of an item: what `itemKey` gives, else its own, else its index. The index comes back with a fault.
+/// The identity of an item: what `itemKey` gives, else its own, else its index.
 fn item_key(
     world: &World<'_>,
     for_each: &ForEach,
     scope: &Scope<'_>,
     own: Option<String>,
     index: String,
-) -> Result<String, (Fault, String)> {
+) -> Result<String, Fault> {
     let Some(code) = &for_each.item_key else { return Ok(own.unwrap_or(index)) };
-    match world.eval(code, scope) {
-        Ok(CelValue::String(key)) if !key.is_empty() => Ok(key.to_string()),
-        Ok(CelValue::Int(key)) => Ok(key.to_string()),
-        Ok(CelValue::UInt(key)) => Ok(key.to_string()),
-        Ok(CelValue::String(_)) => Err((fault(code, "`itemKey` gives empty text".to_owned()), index)),
-        Ok(other) => {
-            Err((fault(code, format!("`itemKey` gives {}, and must give text or an integer", describe(&other))), index))
-        }
-        Err(fault) => Err((fault, index)),
+    match world.eval(code, scope)? {
+        CelValue::String(key) if key.is_empty() => Err(fault(code, "`itemKey` gives empty text".to_owned())),
+        CelValue::String(key) => Ok(key.to_string()),
+        CelValue::Int(key) => Ok(key.to_string()),
+        CelValue::UInt(key) => Ok(key.to_string()),
+        other => Err(fault(code, format!("`itemKey` gives {}, and must give text or an integer", describe(&other)))),
     }
 }
 

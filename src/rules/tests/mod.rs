@@ -1,5 +1,7 @@
 //! Tests of the whole pipeline, text to children.
 
+#![expect(clippy::format_collect, reason = "texts for tests are built to be read, not to be fast")]
+
 mod faults;
 mod hostile;
 mod patching;
