@@ -129,6 +129,20 @@ func (c *cluster) serverVersion(ctx context.Context) (string, error) {
 	return version.GitVersion, err
 }
 
+// learnVersion keeps which Kubernetes this is: the binaries of KUBEBUILDER_ASSETS can be any.
+func (c *cluster) learnVersion(ctx context.Context) error {
+	text, err := c.serverVersion(ctx)
+	if err != nil {
+		return err
+	}
+	text, _, _ = strings.Cut(text, "+") // a distribution's addition
+	if c.version, err = parseKubeVersion(text); err != nil {
+		// Whoever names versions in a way of his own is not old.
+		c.version, err = parseKubeVersion(defaultKubeVersion)
+	}
+	return err
+}
+
 // statusError is an answer that is not a success.
 type statusError struct {
 	url  string

@@ -76,7 +76,7 @@ func (c *cluster) apiServerArguments() []string {
 }
 
 func (c *cluster) controllerManagerArguments() []string {
-	return []string{
+	arguments := []string{
 		"--kubeconfig=" + c.folder.file("controller-manager.kubeconfig"),
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", c.ports[controllerManager]),
@@ -95,6 +95,7 @@ func (c *cluster) controllerManagerArguments() []string {
 		"--kube-api-burst=1000",
 		"--concurrent-gc-syncs=40",
 	}
+	return append(arguments, quirksOf(c.version).managerArguments...)
 }
 
 func (c *cluster) auditLog() string { return c.folder.file("audit.log") }

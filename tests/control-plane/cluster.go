@@ -31,7 +31,8 @@ type cluster struct {
 	port     int // that the API server must have; 0: any
 	crds     []crdFile
 
-	member    string // etcd's name for itself
+	version   kubeVersion // of the API server that has been started
+	member    string      // etcd's name for itself
 	ports     map[component]int
 	processes map[component]*process
 	exits     chan *process // every process that ends
@@ -62,6 +63,10 @@ func (c *cluster) start(ctx context.Context) error {
 		if attempt == startAttempts || !c.portTaken() {
 			return err
 		}
+		// The next attempt begins with nothing, as the first one did: a CRD that is there already cannot be installed.
+		if err := os.RemoveAll(c.folder.file("etcd")); err != nil {
+			return err
+		}
 	}
 }
 
@@ -82,6 +87,9 @@ func (c *cluster) startOnce(ctx context.Context) error {
 			return err
 		}
 		if component == apiServer {
+			if err := c.learnVersion(ctx); err != nil {
+				return err
+			}
 			if err := c.installCRDs(ctx); err != nil {
 				return err
 			}

@@ -60,6 +60,8 @@ type quirks struct {
 	// versionPackages hold the variables that say which version a binary is. Built without them, a server claims to be
 	// v0.0.0-master, which kubectl and client libraries cannot parse.
 	versionPackages []string
+	// managerArguments are further arguments of kube-controller-manager.
+	managerArguments []string
 }
 
 func quirksOf(v kubeVersion) quirks {
@@ -71,6 +73,8 @@ func quirksOf(v kubeVersion) quirks {
 		// v1.0.1 reads Go's maps in the layout that they had before Go 1.18; with it, the server panics on each write of a
 		// custom resource.
 		q.newerDependencies = map[string]string{"github.com/modern-go/reflect2": "v1.0.2"}
+		// It also listens on port 10252, without TLS and always: two control planes could not run side by side.
+		q.managerArguments = []string{"--port=0"}
 		q.versionPackages = append(q.versionPackages, "k8s.io/client-go/pkg/version")
 	}
 	return q
