@@ -105,6 +105,8 @@ pub enum Refusal {
     Render(Fault),
     /// Someone edited it and the rule says `onDrift: report`.
     Drifted,
+    /// Another rule set makes the same object ([`identity::source`] of its rule).
+    Collides(String),
     /// The object is controlled by someone else.
     Taken {
         /// UID of the controller.
@@ -163,11 +165,18 @@ pub fn plan(
     let mut unclaimed: BTreeMap<(&Gvk, &str), &Existing> =
         existing.iter().map(|object| ((&object.gvk, object.name.as_str()), object)).collect();
     let mut steps = Vec::new();
+    // Two rules of one set that make the same object are told apart when they are rendered; rules of two sets only meet here.
+    let mut claimed: BTreeMap<(&Gvk, &str), String> = BTreeMap::new();
     for (rule_set, rendered) in rendered {
         for child in &rendered.children {
             steps.push(match &child.state {
                 ChildState::Desired(manifest) => {
                     let name = manifest.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                    if let Some(first) = claimed.get(&(&child.gvk, name)) {
+                        steps.push(step(rule_set, child, name, Action::Refused(Refusal::Collides(first.clone()))));
+                        continue;
+                    }
+                    claimed.insert((&child.gvk, name), identity::source(rule_set, &child.id, &child.item));
                     let object = unclaimed.remove(&(&child.gvk, name));
                     step_for_desired(parent, rule_set, child, name, manifest, object, context)
                 }
@@ -464,6 +473,16 @@ mod tests {
         let there = existing(&desired("old", "a", "x"), "a");
         let actions = run(&rendered(vec![desired("new", "a", "x")]), &[there]);
         assert!(matches!(&actions[..], [Action::Change { uid, .. }] if uid == "uid-a"));
+    }
+
+    #[test]
+    fn the_second_rule_set_that_makes_the_same_object_is_refused_and_the_first_goes_on() {
+        let lists = Arc::new(ListKinds::default());
+        let context = Context { lists: &|_| lists.clone(), frozen: &|_| false };
+        let (one, two) = (rendered(vec![desired("config", "a", "x")]), rendered(vec![desired("other", "a", "y")]));
+        let steps = plan(&parent(), &[("first", &one), ("second", &two)], &[], &context);
+        assert!(matches!(steps[0].action, Action::Create(_)));
+        assert_eq!(steps[1].action, Action::Refused(Refusal::Collides("first/config".to_owned())));
     }
 
     #[test]

@@ -214,9 +214,19 @@ fn trouble(result: &Result) -> Option<Trouble> {
             stalled: true,
             waiting: false,
         }),
-        Done::Refused(Refusal::Drifted) => {
-            say("Drifted", false, false, "someone changed it and its rule says `onDrift: report`".to_owned())
-        }
+        Done::Refused(Refusal::Drifted) => say(
+            "Drifted",
+            false,
+            false,
+            "someone changed it and its rule says `onDrift: report`; change it back, or say `onDrift: correct`"
+                .to_owned(),
+        ),
+        Done::Refused(Refusal::Collides(first)) => say(
+            "NameTaken",
+            true,
+            false,
+            format!("rule `{first}` makes an object of this name already; give one of them another name"),
+        ),
         Done::Refused(Refusal::Taken { owner }) => say(
             "NameTaken",
             true,
@@ -360,4 +370,136 @@ fn shorten(messages: &[String]) -> String {
         text.extend(message.chars().take(MESSAGE_MAX));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api_error::{Call, FieldConflict};
+    use crate::diagnostic::{Location, SourceFile, Span};
+    use crate::plan::Action;
+    use crate::rules::{Gvk, Policy};
+
+    fn at() -> Location {
+        Location { file: SourceFile::new("rules/network.yaml", "a\n  b"), span: Span::new(4, 5) }
+    }
+
+    fn fault(message: &str) -> Fault {
+        Fault::new(message.to_owned(), at())
+    }
+
+    fn result(name: &str, done: Done) -> Result {
+        let step = Step {
+            rule_set: "network".to_owned(),
+            id: "config".to_owned(),
+            item: String::new(),
+            gvk: Gvk { group: String::new(), version: "v1".to_owned(), kind: "ConfigMap".to_owned() },
+            name: name.to_owned(),
+            policy: Policy::default(),
+            at: Some(at()),
+            action: Action::Unchanged,
+            yielded: Vec::new(),
+            ready: None,
+        };
+        Result { step, done }
+    }
+
+    fn report(results: Vec<Result>) -> Report {
+        let mut report = Report::default();
+        report.add(results, std::iter::once(("network", Rendered::default())));
+        report
+    }
+
+    fn failed(problem: Problem, detail: &str) -> Done {
+        let call = Call {
+            verb: "patch",
+            resource: "configmaps".to_owned(),
+            group: String::new(),
+            namespace: "default".to_owned(),
+            name: "a".to_owned(),
+        };
+        Done::Failed(ApiError { call, problem, detail: detail.to_owned() })
+    }
+
+    #[test]
+    fn every_trouble_has_its_reason_and_says_which_child_why_and_where() {
+        let troubles = [
+            Done::Refused(Refusal::Render(fault("`self.spec` has no field `mtu`"))),
+            Done::Refused(Refusal::Drifted),
+            Done::Refused(Refusal::Collides("other/config".to_owned())),
+            Done::Refused(Refusal::Taken { owner: "1234".to_owned() }),
+            Done::Held(Hold::Waiting(vec!["gateway".to_owned()])),
+            Done::Held(Hold::Deleting(vec!["example.com/hold".to_owned()])),
+            Done::Held(Hold::Deleting(Vec::new())),
+            Done::Held(Hold::Orphan),
+            failed(Problem::Exists, ""),
+            failed(Problem::Forbidden, "configmaps is forbidden"),
+            failed(Problem::Immutable(vec!["spec.type".to_owned()]), "field is immutable"),
+            failed(Problem::Unavailable, "etcdserver: leader changed"),
+        ];
+        let said: Vec<_> = troubles
+            .into_iter()
+            .map(|done| {
+                let verdict = verdict(&report(vec![result("a", done)]));
+                assert_eq!(verdict.ready, Ready::False);
+                let stalled = if verdict.stalled { ", stalled" } else { "" };
+                format!("{}{stalled}\n  {}", verdict.reason, verdict.message)
+            })
+            .collect();
+        insta::assert_snapshot!(said.join("\n"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_before_what_is_only_early_and_long_lists_are_cut() {
+        let mut results = vec![result("waits", Done::Held(Hold::Waiting(vec!["x".to_owned()])))];
+        results.extend((0..60).map(|number| result(&format!("taken-{number}"), failed(Problem::Exists, ""))));
+        let verdict = verdict(&report(results));
+        assert_eq!(verdict.reason, "NameTaken");
+        assert!(verdict.message.len() < MESSAGE_MAX + 50, "{}", verdict.message.len());
+        assert!(verdict.message.ends_with(" more"), "{}", verdict.message);
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_while_its_status_stays() {
+        let good = report(vec![result("a", Done::Created)]);
+        let mut parent = json!({"metadata": {"generation": 3}});
+        parent["status"] = build(&parent, &good, "network@1", "first");
+        assert_eq!(parent["status"]["conditions"][0]["lastTransitionTime"], "first");
+        assert_eq!(parent["status"]["childrenReady"], "1/1");
+        assert_eq!(parent["status"], build(&parent, &good, "network@1", "second"), "nothing to write");
+        let bad = report(vec![result("a", failed(Problem::Exists, ""))]);
+        let status = build(&parent, &bad, "network@1", "third");
+        assert_eq!(status["conditions"][0]["lastTransitionTime"], "third");
+        assert_eq!(status["conditions"][1]["type"], "Stalled");
+    }
+
+    #[test]
+    fn an_invalid_parent_keeps_what_was_said_of_its_children() {
+        let mut parent = json!({"metadata": {"generation": 1}});
+        parent["status"] = build(&parent, &report(vec![result("a", Done::Created)]), "network@1", "first");
+        let mut invalid = Report::default();
+        let rendered =
+            Rendered { invalid: vec![fault("gateway 10.0.0.1 is outside 192.168.0.0/16")], ..Rendered::default() };
+        invalid.add(Vec::new(), std::iter::once(("network", rendered)));
+        let status = build(&parent, &invalid, "network@1", "second");
+        assert_eq!(status["children"], parent["status"]["children"]);
+        assert_eq!(status["conditions"][0]["reason"], "InvalidSpec");
+        assert_eq!(status["conditions"][0]["message"], "gateway 10.0.0.1 is outside 192.168.0.0/16");
+    }
+
+    #[test]
+    fn a_field_left_to_another_manager_is_said_and_does_not_make_the_parent_unready() {
+        let mut yielded = result("a", Done::Unchanged);
+        yielded.step.yielded = vec![FieldConflict { field: ".data.cidr".to_owned(), manager: "kubectl".to_owned() }];
+        let verdict = verdict(&report(vec![yielded]));
+        assert_eq!(verdict.ready, Ready::True);
+        assert_eq!(verdict.message, "1 child is as the rules say; ConfigMap a: `.data.cidr` left to kubectl");
+    }
+
+    #[test]
+    fn the_log_line_names_what_was_done_in_a_fixed_order() {
+        let results = vec![result("b", Done::Pruned), result("a", Done::Created), result("c", Done::Unchanged)];
+        assert_eq!(report(results).summary().as_deref(), Some("created ConfigMap a; pruned ConfigMap b"));
+        assert_eq!(report(vec![result("c", Done::Unchanged)]).summary(), None);
+    }
 }
