@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Number, Value};
 
 /// Words that some version of YAML, or some parser, takes for a boolean, a null or a number. In lower case.
-const WORDS: [&str; 13] =
-    ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity", "none"];
+const WORDS: [&str; 12] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity"];
 
 /// One document, with a line end and without `---`.
 pub fn document(value: &Value) -> String {

@@ -10,14 +10,18 @@ use clap::{Parser, Subcommand};
 pub mod check;
 pub mod completions;
 pub mod crd;
+pub mod difference;
 pub mod input;
 pub mod krm;
 pub mod offline;
 pub mod output;
 pub mod rbac;
 pub mod render;
+pub mod rule_test;
+pub mod rule_test_update;
 pub mod run;
 pub mod schema;
+pub mod test;
 pub mod version;
 
 /// Kubernetes objects for your own custom resource, by editing YAML rules.
@@ -36,6 +40,8 @@ enum Command {
     Check(check::Args),
     /// Show the children that Networks should have, without a cluster.
     Render(render::Args),
+    /// Run the tests of rules: Networks and the children that are expected of them.
+    Test(test::Args),
     /// Print the smallest set of rights that the rules need.
     Rbac(rbac::Args),
     /// Print the custom resource definition.
@@ -54,6 +60,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => return run::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Render(args) => render::main(&args),
+        Command::Test(args) => test::main(&args),
         Command::Rbac(args) => rbac::main(&args),
         Command::Crd(args) => crd::main(&args),
         Command::Schema(args) => schema::main(&args),

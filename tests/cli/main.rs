@@ -4,5 +4,6 @@ mod check;
 mod help;
 mod rbac;
 mod render;
+mod rule_tests;
 mod run_cli;
 mod schema;
