@@ -308,3 +308,29 @@ fn hostile_expressions_are_stopped_in_time() {
         assert!(start.elapsed() < Duration::from_secs(8), "{source}: {:?}", start.elapsed());
     }
 }
+
+#[test]
+fn variables_that_build_on_one_another_cannot_nest_without_end() {
+    on_a_small_stack(|| {
+        let expr = Expr::parse(&format!("{}x{}", "[".repeat(30), "]".repeat(30))).unwrap();
+        let mut scope = Scope::new();
+        scope.set("x", from_json(&json!(1)));
+        let fault = (0..10_000).find_map(|_| match expr.eval(&scope) {
+            Ok(value) => {
+                scope.set("x", value);
+                None
+            }
+            Err(fault) => Some(fault.message),
+        });
+        assert_eq!(fault.as_deref(), Some("the value nests deeper than 100 levels"));
+    });
+}
+
+#[test]
+fn reading_long_texts_is_paid_for() {
+    let source = "[lists.range(20000).map(x, '0123456789').join()].all(s, lists.range(100000).all(i, s == s))";
+    let start = Instant::now();
+    let fault = Expr::parse(source).unwrap().eval(&Scope::new()).unwrap_err();
+    assert!(fault.message.contains("evaluation steps"), "{}", fault.message);
+    assert!(start.elapsed() < Duration::from_secs(8));
+}

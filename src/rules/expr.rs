@@ -19,15 +19,17 @@ pub(crate) mod operators;
 mod plan;
 mod ranges;
 mod reads;
+mod scope;
 mod syntax;
 pub(crate) mod value;
 
-use budget::Budget;
+use budget::{Budget, Failure, MAX_NESTING};
 use eval::{Fault, Frame, Why};
-pub use eval::{Lazy, Scope};
+
 pub use json::{from_json, to_json};
 pub use plan::unescape;
 use ranges::Ranges;
+pub use scope::{Lazy, Scope};
 
 /// The accumulator's operation that `transformMap` and `transformMapEntry` expand to; no one can write it.
 pub(super) const MAP_INSERT: &str = plan::MAP_INSERT;
@@ -42,6 +44,8 @@ pub struct Expr {
     ast: IdedExpr,
     ranges: Ranges,
     plan: plan::Node,
+    /// Whether the expression makes lists, maps or optionals, and so can nest them.
+    builds: bool,
 }
 
 /// A fault in how an expression is written.
@@ -76,7 +80,9 @@ impl Expr {
         let (ast, info) = syntax::parse(source, &tokens)?;
         let ranges = Ranges::of(&ast, &info, source, &tokens);
         let plan = plan::plan(&ast);
-        Ok(Expr { source: source.to_owned(), ast, ranges, plan })
+        // Every such value is made by a bracket, or by a call.
+        let builds = source.contains(['[', '{', '(']);
+        Ok(Expr { source: source.to_owned(), ast, ranges, plan, builds })
     }
 
     /// The text that was parsed.
@@ -108,7 +114,16 @@ impl Expr {
     /// Evaluates the expression. Bounded in time and memory, see [`budget`].
     pub fn eval(&self, scope: &Scope<'_>) -> Result<CelValue, EvalFault> {
         let budget = Budget::default();
-        Frame::new(scope, &budget).eval(&self.plan).map_err(|fault| self.explain(&fault))
+        let value = Frame::new(scope, &budget).eval(&self.plan).map_err(|fault| self.explain(&fault))?;
+        if self.builds {
+            let limit = |message| EvalFault { message, range: Some(0..self.source.len()) };
+            match value::nests_within(&value, MAX_NESTING, &budget) {
+                Ok(true) | Err(Failure::NoOverload) => {}
+                Ok(false) => return Err(limit(format!("the value nests deeper than {MAX_NESTING} levels"))),
+                Err(Failure::Limit(message) | Failure::Message(message)) => return Err(limit(message)),
+            }
+        }
+        Ok(value)
     }
 
     /// The text of a node, on one line.

@@ -15,6 +15,10 @@ pub const MAX_STEPS: u64 = 1_000_000;
 /// The most bytes of new values that one evaluation may make, garbage included.
 pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
+/// How deep lists and maps may nest in an expression's value. Variables can build on one another; nothing that walks a value
+/// runs out of stack.
+pub const MAX_NESTING: usize = 100;
+
 /// Why a function did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {

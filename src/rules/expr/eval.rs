@@ -12,76 +12,9 @@ use cel::objects::Key;
 use super::budget::{Budget, Failure};
 use super::operators;
 use super::plan::{Call, Field, Fold, Loop, Node, Op};
-use super::value::{as_key, as_optional, key_value, list, lookup, optional, plain_type_name, sorted_keys};
+use super::scope::{Lazy, Scope};
+use super::value::{as_key, as_optional, key_value, list, long, lookup, optional, plain_type_name, sorted_keys};
 use crate::rules::functions;
-
-/// The variables that an expression can use.
-#[derive(Debug, Default)]
-pub struct Scope<'p> {
-    outer: Option<&'p Scope<'p>>,
-    variables: Vec<(String, Value)>,
-    lazy: Option<(&'static str, &'p dyn Lazy)>,
-}
-
-/// The fields of a variable that are computed when they are read. `NAME.field` asks for one; the variable as a whole has
-/// no value.
-pub trait Lazy: std::fmt::Debug {
-    /// The field's value, `None` if there is no such field, or what is said of an expression that reads it.
-    fn field(&self, name: &str) -> Option<Result<Value, String>>;
-    /// Whether there is such a field.
-    fn has(&self, name: &str) -> bool;
-}
-
-impl<'p> Scope<'p> {
-    /// A scope without variables.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets a variable of this scope.
-    pub fn set(&mut self, name: impl Into<String>, value: Value) {
-        let name = name.into();
-        match self.variables.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = value,
-            None => self.variables.push((name, value)),
-        }
-    }
-
-    /// A scope with this one's variables, to which more can be added without changing this one.
-    #[must_use]
-    pub fn child(&'p self) -> Self {
-        Self { outer: Some(self), variables: Vec::new(), lazy: None }
-    }
-
-    /// Sets a variable whose fields are computed when they are read.
-    pub fn set_lazy(&mut self, name: &'static str, fields: &'p dyn Lazy) {
-        self.lazy = Some((name, fields));
-    }
-
-    /// The fields of a variable that are computed when they are read.
-    fn lazy(&self, name: &str) -> Option<&'p dyn Lazy> {
-        let mut scope = Some(self);
-        while let Some(here) = scope {
-            if let Some((_, fields)) = here.lazy.filter(|(known, _)| *known == name) {
-                return Some(fields);
-            }
-            scope = here.outer;
-        }
-        None
-    }
-
-    /// A variable of this scope or of one around it.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        let mut scope = Some(self);
-        while let Some(here) = scope {
-            if let Some((_, value)) = here.variables.iter().find(|(known, _)| known == name) {
-                return Some(value);
-            }
-            scope = here.outer;
-        }
-        None
-    }
-}
 
 /// Why an evaluation failed, and at which node.
 #[derive(Debug, Clone)]
@@ -157,8 +90,26 @@ impl<'e> Frame<'e> {
         Self { scope, budget, locals: Vec::new() }
     }
 
+    /// The value of a variable or of a field in one, in its place: nothing between is cloned.
+    fn place<'a>(&'a self, node: &'a Node) -> Option<&'a Value> {
+        match &node.op {
+            Op::Local(slot) => self.locals.get(*slot)?.as_ref().ok(),
+            Op::Variable { name, .. } => self.scope.get(name),
+            Op::Select { operand, field, optional: false } => match self.place(operand)? {
+                Value::Map(map) => map.map.get(&field.key),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     pub fn eval(&mut self, node: &Node) -> Outcome {
         self.budget.step().map_err(|failure| failed(node.id, failure))?;
+        if let Op::Select { .. } = &node.op
+            && let Some(value) = self.place(node)
+        {
+            return Ok(value.clone());
+        }
         match &node.op {
             Op::Const(value) => Ok(value.clone()),
             Op::Local(slot) => self.locals.get(*slot).cloned().unwrap_or(Ok(Value::Null)),
@@ -306,6 +257,7 @@ impl<'e> Frame<'e> {
             None => (&value, false),
         };
         let operand = operands[0].id;
+        self.budget.steps(long(&index)).map_err(|failure| failed(node.id, failure))?;
         let found = match target {
             Value::List(items) => match operators::list_index(&index) {
                 Some(at) => usize::try_from(at).ok().and_then(|at| items.get(at)).cloned().ok_or(Why::OutOfRange {

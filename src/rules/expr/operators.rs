@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use super::budget::{Budget, Failure};
 use super::eval::Fault;
 use super::plan::Binary;
-use super::value::{as_key, equal, exact_int, lookup, order, shorten, text};
+use super::value::{as_key, equal, exact_int, long, lookup, order, shorten, text};
 use crate::rules::functions::time;
 
 /// How the operator is written.
@@ -57,6 +57,9 @@ pub(super) fn negate(value: &Value) -> Result<Value, Failure> {
 
 /// `a OP b`
 pub(super) fn binary(operator: Binary, a: &Value, b: &Value, budget: &Budget) -> Result<Value, Failure> {
+    if !matches!(operator, Binary::Equal | Binary::NotEqual | Binary::Add) {
+        budget.steps(long(a))?;
+    }
     match operator {
         Binary::Equal => equal(a, b, budget).map(Value::Bool),
         Binary::NotEqual => equal(a, b, budget).map(|equal| Value::Bool(!equal)),

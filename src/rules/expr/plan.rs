@@ -9,7 +9,8 @@ use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue, operato
 use cel::objects::Key;
 
 use super::budget::Budget;
-use super::eval::{Frame, Scope};
+use super::eval::Frame;
+use super::scope::Scope;
 use super::value::{list, text, type_value};
 use crate::rules::functions::{self, Overloads};
 

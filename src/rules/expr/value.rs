@@ -179,8 +179,14 @@ pub fn equal(a: &Value, b: &Value, budget: &Budget) -> Result<bool, Failure> {
             }
             true
         }
-        (Value::String(a), Value::String(b)) => a == b,
-        (Value::Bytes(a), Value::Bytes(b)) => a == b,
+        (Value::String(_), Value::String(_)) | (Value::Bytes(_), Value::Bytes(_)) => {
+            budget.steps(long(a).min(long(b)))?;
+            match (a, b) {
+                (Value::String(a), Value::String(b)) => a == b,
+                (Value::Bytes(a), Value::Bytes(b)) => a == b,
+                _ => false,
+            }
+        }
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Null, Value::Null) => true,
         (Value::Duration(a), Value::Duration(b)) => a == b,
@@ -192,6 +198,43 @@ pub fn equal(a: &Value, b: &Value, budget: &Budget) -> Result<bool, Failure> {
         },
         _ => numbers(a, b) == Some(Some(Ordering::Equal)),
     })
+}
+
+/// The steps that reading a long text costs beyond the one that every value costs.
+pub fn long(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() / 256,
+        Value::Bytes(bytes) => bytes.len() / 256,
+        _ => 0,
+    }
+}
+
+/// Whether lists, maps and optionals nest no deeper in the value than `levels`.
+pub fn nests_within(value: &Value, levels: usize, budget: &Budget) -> Result<bool, Failure> {
+    budget.step()?;
+    let Some(inner) = levels.checked_sub(1) else { return Ok(false) };
+    match value {
+        Value::List(items) => {
+            for item in items.iter() {
+                if !nests_within(item, inner, budget)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Value::Map(map) => {
+            for item in map.map.values() {
+                if !nests_within(item, inner, budget)? {
+                    return Ok(false);
+                }
+            }
+        }
+        other => {
+            if let Some(Some(held)) = as_optional(other) {
+                return nests_within(held, inner, budget);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// Orders two numbers; `None` when one is none, `Some(None)` when one is NaN.

@@ -80,7 +80,7 @@ fn compiled(args: &Args<'_>) -> Result<Rc<Regex>, Failure> {
     if let Some(known) = COMPILED.with_borrow(|known| known.get(pattern).cloned()) {
         return Ok(known);
     }
-    args.budget.steps(1000)?;
+    args.budget.steps(4000)?;
     let regex = Rc::new(compile(pattern).map_err(Failure::Message)?);
     COMPILED.with_borrow_mut(|known| {
         if known.len() >= REMEMBERED {
