@@ -72,11 +72,12 @@ pub fn merge(before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadEr
         Ok(files) => files,
         Err(error) => return keep_all(error.to_string()),
     };
-    let (fresh, diagnostics) = load(&files, parents);
-    let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    if fresh.is_empty() && !broken {
-        return Loaded { diagnostics, ..keep_all("the rule files hold no rule set".to_owned()) };
+    let (fresh, mut diagnostics) = load(&files, parents);
+    // A rule file that is there and holds nothing was more likely truncated than meant: to drop its rules, one removes it.
+    for fault in diagnostics.iter_mut().filter(|fault| fault.code == "empty-file") {
+        fault.severity = Severity::Error;
     }
+    let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     let mut programs: BTreeMap<String, Arc<Program>> =
         fresh.into_iter().map(|program| (program.name().to_owned(), Arc::new(program))).collect();
     let mut kept = Vec::new();
@@ -173,5 +174,62 @@ impl RuleFiles {
             Err(error) => Err(error.to_string()),
         };
         (files, source::confirmations(&self.paths))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(name: &str, data: &str) -> String {
+        format!(
+            "apiVersion: rules.samplecrd.k8s.io/v1alpha1\nkind: RuleSet\nmetadata: {{name: {name}}}\nspec:\n  for: {{apiVersion: samplecrd.k8s.io/v1, kind: Network}}\n  resources:\n    - id: config\n      manifest: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: \"${{self.metadata.name}}-{name}\"}}, data: {{x: {data}}}}}\n"
+        )
+    }
+
+    fn files(texts: &[(&str, String)]) -> Result<Vec<Arc<SourceFile>>, ReadError> {
+        Ok(texts.iter().map(|(path, text)| SourceFile::new(*path, text.clone())).collect())
+    }
+
+    fn names(loaded: &Loaded) -> Vec<&str> {
+        loaded.programs.iter().map(|program| program.name()).collect()
+    }
+
+    #[test]
+    fn good_files_take_the_place_of_what_was_there_and_a_set_that_is_gone_is_gone() {
+        let before = merge(&[], files(&[("a.yaml", rules("a", "one")), ("b.yaml", rules("b", "one"))]), &[]);
+        assert!(before.is_good());
+        assert_eq!(names(&before), ["a", "b"]);
+        let after = merge(&before.programs, files(&[("a.yaml", rules("a", "two"))]), &[]);
+        assert!(after.is_good() && !after.frozen && after.kept.is_empty());
+        assert_eq!(names(&after), ["a"]);
+        assert_ne!(before.revision().split(',').next(), Some(after.revision().as_str()));
+    }
+
+    #[test]
+    fn a_broken_set_keeps_its_last_good_version_while_the_others_go_on() {
+        let before = merge(&[], files(&[("a.yaml", rules("a", "one")), ("b.yaml", rules("b", "one"))]), &[]);
+        for broken in [rules("a", "\"${self.\""), "no: rules".to_owned(), String::new()] {
+            let after = merge(&before.programs, files(&[("a.yaml", broken), ("b.yaml", rules("b", "two"))]), &[]);
+            assert!(!after.is_good() && after.frozen);
+            assert_eq!(names(&after), ["a", "b"]);
+            assert_eq!(after.kept, ["a"]);
+            assert_eq!(after.programs[0].revision(), before.programs[0].revision());
+            assert_ne!(after.programs[1].revision(), before.programs[1].revision());
+        }
+        let start = merge(&[], files(&[("a.yaml", rules("a", "\"${self.\"")), ("b.yaml", rules("b", "one"))]), &[]);
+        assert_eq!(names(&start), ["b"], "without a last good version it is frozen");
+        assert!(start.frozen);
+    }
+
+    #[test]
+    fn nothing_to_read_is_not_nothing_wanted() {
+        let before = merge(&[], files(&[("a.yaml", rules("a", "one"))]), &[]);
+        let missing = ReadError { path: "rules".into(), source: std::io::ErrorKind::NotFound.into() };
+        for nothing in [files(&[]), files(&[("a.yaml", "# only a comment\n".to_owned())]), Err(missing)] {
+            let after = merge(&before.programs, nothing, &[]);
+            assert_eq!(names(&after), ["a"]);
+            assert!(after.frozen && !after.is_good());
+        }
     }
 }
