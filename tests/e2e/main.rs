@@ -27,7 +27,11 @@ mod reload;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
+mod rule_edits;
+#[cfg(test)]
 mod scale;
+#[cfg(test)]
+mod trouble;
 #[cfg(test)]
 mod validation;
 #[cfg(test)]
