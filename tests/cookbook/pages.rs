@@ -5,17 +5,40 @@ use std::fmt::Write as _;
 use std::fs;
 
 use network_operator::rules::fields::{Object, RULE_SET, Shape};
-use network_operator::rules::functions::{FunctionDoc, functions};
+use network_operator::rules::functions::{FunctionDoc, functions, known_differences};
 
-use super::recipe;
-use super::{keep, repository};
+use super::{keep, recipe, recipes, repository};
 
 #[test]
 fn the_reference_has_every_field_and_every_function() {
     let path = repository().join("rules/README.md");
     let page = fs::read_to_string(&path).unwrap();
     let page = replaced(&page, "fields", &fields());
-    keep(&path, &replaced(&page, "functions", &function_tables()));
+    let page = replaced(&page, "functions", &function_tables());
+    keep(&path, &replaced(&page, "differences", &differences()));
+}
+
+#[test]
+fn the_reference_explains_every_reason_of_a_condition() {
+    let page = fs::read_to_string(repository().join("rules/README.md")).unwrap();
+    let mut reasons = BTreeSet::new();
+    for file in ["src/status.rs", "src/api_error.rs"] {
+        let text = fs::read_to_string(repository().join(file)).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap().to_owned();
+        let quoted = code.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        reasons.extend(quoted.into_iter().filter(|text| is_reason(text)));
+    }
+    assert!(reasons.len() > 15, "{reasons:?}");
+    let missing: Vec<_> = reasons.iter().filter(|reason| !page.contains(&format!("`{reason}`"))).collect();
+    assert!(missing.is_empty(), "the reference does not explain {missing:?}");
+}
+
+/// Whether a text of the code is a reason: capital words without spaces, and no name of something else.
+fn is_reason(text: &str) -> bool {
+    let words = text.starts_with(|c: char| c.is_ascii_uppercase()) && text.chars().all(|c| c.is_ascii_alphabetic());
+    let small = text.chars().any(|c| c.is_ascii_lowercase());
+    let other = ["Ready", "Stalled", "True", "False", "Status", "Failure", "AlreadyExists", "FieldManagerConflict"];
+    words && small && !other.contains(&text)
 }
 
 #[test]
@@ -27,6 +50,26 @@ fn the_cookbook_shows_the_recipes_as_they_are() {
         assert_eq!(page.matches(&marker).count(), 1, "{marker} is not in the page once");
     }
     keep(&path, &with_files(&page));
+}
+
+#[test]
+fn the_rules_that_the_pages_show_are_free_of_faults() {
+    let mut shown = 0;
+    for name in ["README.md", "MIGRATING.md"] {
+        let page = fs::read_to_string(repository().join("rules").join(name)).unwrap();
+        for block in page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            if block.starts_with("apiVersion: rules.") {
+                recipes::free_of_faults(name, block);
+                shown += 1;
+            }
+        }
+        for block in page.split("<!-- checked -->\n```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let spec: String = block.lines().map(|line| format!("  {line}\n")).collect();
+            recipes::free_of_faults(name, &format!("{}{spec}", head("shown")));
+            shown += 1;
+        }
+    }
+    assert!(shown > 4);
 }
 
 #[test]
@@ -91,10 +134,15 @@ fn without_head<'a>(file: &str, content: &'a str) -> &'a str {
         return content;
     }
     let name = file.split_once('-').and_then(|(_, name)| name.strip_suffix("/rules.yaml")).unwrap();
-    let head = format!(
-        "apiVersion: rules.samplecrd.k8s.io/v1alpha1\nkind: RuleSet\nmetadata: {{name: {name}}}\nspec:\n  for: {{apiVersion: samplecrd.k8s.io/v1, kind: Network}}\n"
-    );
+    let head = head(name);
     content.strip_prefix(&head).unwrap_or_else(|| panic!("{file} does not begin with\n{head}"))
+}
+
+/// How every rule file here begins.
+fn head(name: &str) -> String {
+    format!(
+        "apiVersion: rules.samplecrd.k8s.io/v1alpha1\nkind: RuleSet\nmetadata: {{name: {name}}}\nspec:\n  for: {{apiVersion: samplecrd.k8s.io/v1, kind: Network}}\n"
+    )
 }
 
 fn fields() -> String {
@@ -154,6 +202,20 @@ fn function_tables() -> String {
         });
         let examples: Vec<_> = examples.collect();
         writeln!(text, "| {} | {} | {} |", signatures(doc), cell(doc.doc), examples.join("<br>")).unwrap();
+    }
+    text
+}
+
+fn differences() -> String {
+    let mut text = "| what differs | why | for instance |\n|---|---|---|\n".to_owned();
+    for difference in known_differences() {
+        let function = match difference.function {
+            "" => String::new(),
+            name => format!("`{name}`: "),
+        };
+        let examples: Vec<_> = difference.examples.iter().map(|example| code(example)).collect();
+        let (what, reason) = (cell(difference.what), cell(difference.reason));
+        writeln!(text, "| {function}{what} | {reason} | {} |", examples.join("<br>")).unwrap();
     }
     text
 }

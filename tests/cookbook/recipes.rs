@@ -1,6 +1,6 @@
 //! Every recipe loads, passes the checker without a word, and gives exactly the children that stand beside it.
 
-use network_operator::diagnostic::human;
+use network_operator::diagnostic::{SourceFile, human};
 use network_operator::rules::check;
 use network_operator::rules::schema::Layered;
 use network_operator::rules::schema::builtin::builtin;
@@ -14,6 +14,12 @@ use super::{keep, repository};
 fn parents() -> Vec<CrdSchema> {
     let crds = recipe::documents(&repository().join("crds/networks.yaml"));
     crds.iter().flat_map(|crd| CrdSchema::read(crd).unwrap()).collect()
+}
+
+/// Panics with what the checker says about a rule file, if it says anything.
+pub fn free_of_faults(name: &str, text: &str) {
+    let (_, found) = check::files(&[SourceFile::new(name, text)], &parents(), builtin());
+    assert!(found.is_empty(), "{}", human::render(&found, human::Style::default()));
 }
 
 fn run(recipe: &Recipe) {
