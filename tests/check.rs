@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use network_operator::diagnostic::{SourceFile, human};
 use network_operator::rules::check;
+use network_operator::rules::schema::Layered;
 use network_operator::rules::schema::builtin::builtin;
 use network_operator::rules::schema::crd::CrdSchema;
 
@@ -66,4 +67,29 @@ fn the_shipped_rules_give_the_checker_nothing_to_say() {
     let (programs, found) = check::files(&[file], &crds, builtin());
     assert_eq!(human::render(&found, human::Style::default()), "");
     assert_eq!(programs.len(), 1);
+}
+
+#[test]
+fn the_recipes_of_the_cookbook_give_the_checker_nothing_to_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| -> Vec<CrdSchema> {
+        let text = fs::read_to_string(path).unwrap();
+        CrdSchema::read(&serde_saphyr::from_str(&text).unwrap()).unwrap()
+    };
+    let mut said = String::new();
+    let mut recipes: Vec<_> = fs::read_dir(root.join("rules/cookbook")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    recipes.sort();
+    for recipe in recipes.iter().filter(|recipe| recipe.join("rules.yaml").exists()) {
+        let mut crds = read(&root.join("crds/networks.yaml"));
+        if recipe.join("crd.yaml").exists() {
+            crds.extend(read(&recipe.join("crd.yaml")));
+        }
+        let name = recipe.file_name().unwrap().to_string_lossy().into_owned();
+        let file = SourceFile::new(name, fs::read_to_string(recipe.join("rules.yaml")).unwrap());
+        let (_, found) = check::files(&[file], &crds, &Layered(vec![builtin(), crds.as_slice()]));
+        said += &human::render(&found, human::Style::default());
+    }
+    insta::with_settings!({prepend_module_to_snapshot => false, snapshot_path => "check/snapshots", omit_expression => true}, {
+        insta::assert_snapshot!("cookbook", said);
+    });
 }

@@ -15,6 +15,7 @@ use super::library::Library;
 use super::scope::{Facts, Path, Scope, Value};
 use crate::diagnostic::{Diagnostic, Location};
 use crate::rules::expr::Expr;
+use crate::rules::functions::type_named;
 use crate::rules::suggest::did_you_mean;
 use crate::rules::types::Type;
 
@@ -82,23 +83,6 @@ pub struct Checked {
     /// What it uses.
     pub uses: Uses,
 }
-
-/// Names that are types when no variable has them.
-const TYPES: [&str; 13] = [
-    "bool",
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "duration",
-    "timestamp",
-    "optional_type",
-];
 
 impl<'a> Checker<'a> {
     /// A checker for an expression.
@@ -233,7 +217,7 @@ impl<'a> Checker<'a> {
         if let Some((space, _)) = scope.spaces.get_key_value(name) {
             return Value::of(Type::Space(space));
         }
-        if TYPES.contains(&name) {
+        if type_named(name).is_some() {
             return Value::of(Type::Type);
         }
         let fault = Diagnostic::error("undeclared-name", format!("there is no `{name}` here"), self.at(node));

@@ -233,3 +233,21 @@ fn every_documented_signature_can_be_read_and_every_example_has_the_type_that_it
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Where the checker refuses what evaluation answers, or lets pass what no answer comes from.
+#[test]
+fn what_the_checker_says_of_the_expressions_that_kubernetes_was_asked_about() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cel_conformance/expressions.txt");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (mut refused, mut passed) = (Vec::new(), 0);
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let Ok(expr) = Expr::parse(line) else { continue };
+        let Ok(_) = expr.eval(&crate::rules::expr::Scope::new()) else { continue };
+        let found = with_library(line, &super::LIBRARY, |checker| checker.any(&Scope::default())).0.found;
+        let errors: Vec<_> = found.iter().filter(|fault| fault.severity == Severity::Error).collect();
+        passed += usize::from(errors.is_empty());
+        refused.extend(errors.iter().map(|fault| format!("{line}\n    {}", fault.message)));
+    }
+    assert!(passed > 500, "only {passed} expressions passed");
+    insta::assert_snapshot!(refused.join("\n"));
+}

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
+use cel::common::ast::{CallExpr, Expr as Tree, IdedExpr, LiteralValue, SelectExpr, operators};
 
 use super::expression::{Checker, Goes};
 use super::scope::{Path, Scope, Value};
 use crate::diagnostic::{Diagnostic, Location};
+use crate::rules::functions::type_named;
 use crate::rules::schema::{Schema, Shape};
 use crate::rules::suggest::did_you_mean;
 use crate::rules::types::Type;
@@ -51,6 +52,13 @@ impl Checker<'_> {
     /// all of it rewritten.
     pub(super) fn chain(&mut self, node: &IdedExpr, scope: &Scope) -> Value {
         let (root, links) = unroll(node);
+        // `google.protobuf.Duration` is the name of a type.
+        if let Tree::Ident(name) = &root.expr
+            && !scope.names.contains_key(name)
+            && type_named(self.extents.text(self.extents.of(node))).is_some()
+        {
+            return Value::of(Type::Type);
+        }
         let mut value = self.infer(root, scope);
         let mut unguarded: Option<Unguarded> = None;
         // The questions that would guard the whole chain.
@@ -209,8 +217,8 @@ impl Checker<'_> {
     /// What a field was looked for in, as written.
     fn owner(&self, node: &IdedExpr) -> String {
         match &node.expr {
-            Expr::Select(SelectExpr { operand, .. }) => self.text(operand),
-            Expr::Call(CallExpr { args, .. }) => args.first().map(|operand| self.text(operand)).unwrap_or_default(),
+            Tree::Select(SelectExpr { operand, .. }) => self.text(operand),
+            Tree::Call(CallExpr { args, .. }) => args.first().map(|operand| self.text(operand)).unwrap_or_default(),
             _ => String::new(),
         }
     }
@@ -231,8 +239,8 @@ impl Checker<'_> {
             if optional { Type::optional(ty) } else { ty }
         };
         let step = match &index.expr {
-            Expr::Literal(LiteralValue::String(key)) => Some(key.inner().to_owned()),
-            Expr::Literal(LiteralValue::Int(number)) => Some(format!("[{}]", number.inner())),
+            Tree::Literal(LiteralValue::String(key)) => Some(key.inner().to_owned()),
+            Tree::Literal(LiteralValue::Int(number)) => Some(format!("[{}]", number.inner())),
             _ => None,
         };
         let path = operand.path.as_ref().zip(step.as_ref()).map(|(path, step)| path.child(step));
@@ -364,14 +372,14 @@ fn unroll(node: &IdedExpr) -> (&IdedExpr, Vec<Link<'_>>) {
     let (mut at, mut links) = (node, Vec::new());
     loop {
         at = match &at.expr {
-            Expr::Select(select) => {
+            Tree::Select(select) => {
                 let reading = if select.test { Reading::Test } else { Reading::Plain };
                 links.push(Link::Field(at, &select.field, reading));
                 &select.operand
             }
-            Expr::Call(CallExpr { func_name, target: None, args }) => match (func_name.as_str(), args.as_slice()) {
+            Tree::Call(CallExpr { func_name, target: None, args }) => match (func_name.as_str(), args.as_slice()) {
                 (operators::OPT_SELECT, [operand, field]) => {
-                    let Expr::Literal(LiteralValue::String(name)) = &field.expr else { break };
+                    let Tree::Literal(LiteralValue::String(name)) = &field.expr else { break };
                     links.push(Link::Field(at, name.inner(), Reading::Optional));
                     operand
                 }
