@@ -96,10 +96,7 @@ pub fn merge(before: &[Arc<Program>], files: Result<Vec<Arc<SourceFile>>, ReadEr
 fn load(files: &[Arc<SourceFile>], parents: &[CrdSchema]) -> (Vec<Program>, Vec<Diagnostic>) {
     let custom = parents.to_vec();
     let kinds = Layered(vec![builtin(), &custom]);
-    Program::load_checked(files, &|set| {
-        let known = parents.iter().any(|crd| crd.gvk == set.parent);
-        if known { check::rule_set(set, parents, &kinds) } else { Vec::new() }
-    })
+    check::files_of_known_parents(files, parents, &kinds)
 }
 
 /// Says in the log what was loaded, and everything that is wrong with it.

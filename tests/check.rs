@@ -77,7 +77,8 @@ fn the_recipes_of_the_cookbook_give_the_checker_nothing_to_say() {
         CrdSchema::read(&serde_saphyr::from_str(&text).unwrap()).unwrap()
     };
     let mut said = String::new();
-    let mut recipes: Vec<_> = fs::read_dir(root.join("rules/cookbook")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut recipes: Vec<_> =
+        fs::read_dir(root.join("rules/cookbook")).unwrap().map(|entry| entry.unwrap().path()).collect();
     recipes.sort();
     for recipe in recipes.iter().filter(|recipe| recipe.join("rules.yaml").exists()) {
         let mut crds = read(&root.join("crds/networks.yaml"));
@@ -86,10 +87,8 @@ fn the_recipes_of_the_cookbook_give_the_checker_nothing_to_say() {
         }
         let name = recipe.file_name().unwrap().to_string_lossy().into_owned();
         let file = SourceFile::new(name, fs::read_to_string(recipe.join("rules.yaml")).unwrap());
-        let (_, found) = check::files(&[file], &crds, &Layered(vec![builtin(), crds.as_slice()]));
+        let (_, found) = check::files(&[file], &crds, &Layered(vec![builtin(), &crds]));
         said += &human::render(&found, human::Style::default());
     }
-    insta::with_settings!({prepend_module_to_snapshot => false, snapshot_path => "check/snapshots", omit_expression => true}, {
-        insta::assert_snapshot!("cookbook", said);
-    });
+    assert_eq!(said, "");
 }

@@ -2,10 +2,11 @@
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 
-use super::expression::Checker;
+use super::expression::{Checker, Goes};
 use super::library::Library;
 use super::scope::{Scope, Value};
 use crate::diagnostic::Diagnostic;
+use crate::rules::functions::known_differences;
 use crate::rules::suggest::did_you_mean;
 use crate::rules::types::Type;
 use crate::rules::types::signature::{Bindings, Signature, accepts, apply, without_parameters};
@@ -41,7 +42,23 @@ impl Checker<'_> {
         }
         let arguments: Vec<(&IdedExpr, Type)> =
             call.args.iter().map(|argument| (argument, self.infer_argument(argument, &name, scope))).collect();
+        self.known_difference(node, &name, &arguments);
         Value::of(self.resolve(node, &name, receiver.as_ref(), &arguments))
+    }
+
+    /// A function that answers differently in Kubernetes, in an expression that could as well stand in a CRD.
+    fn known_difference(&mut self, node: &IdedExpr, name: &str, arguments: &[(&IdedExpr, Type)]) {
+        if self.goes != Goes::Validation {
+            return;
+        }
+        // Texts are the one thing that `double` reads differently.
+        let concerned = name != "double" || matches!(arguments, [(_, Type::String)]);
+        let difference = known_differences().iter().find(|difference| !name.is_empty() && difference.function == name);
+        if let Some(difference) = difference.filter(|_| concerned) {
+            let message = format!("`{name}` does not answer quite as in Kubernetes");
+            let fault = Diagnostic::warning("kubernetes-differs", message, self.at_name(node));
+            self.found.push(fault.help(difference.what).help(format!("because {}", difference.reason)));
+        }
     }
 
     /// The arguments of what is no macro because it was written wrongly (`x.map(y)`) may name variables that do not exist.

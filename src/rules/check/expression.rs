@@ -44,8 +44,10 @@ pub enum Goes {
     Manifest,
     /// A part of a text in a manifest.
     Text,
-    /// `when`, `rule`, `readyWhen`.
+    /// `when`, `readyWhen`.
     Condition,
+    /// `rule` of a validation, which could as well stand in a CRD.
+    Validation,
     /// A variable, `forEach`, a message.
     Elsewhere,
 }
@@ -116,7 +118,9 @@ impl<'a> Checker<'a> {
 
     /// The type of the whole expression, which must be a bool.
     pub fn condition(mut self, scope: &Scope, what: &str) -> Checked {
-        self.goes = Goes::Condition;
+        if self.goes == Goes::Elsewhere {
+            self.goes = Goes::Condition;
+        }
         let tree = self.source.expr.ast();
         let mut value = self.infer(tree, scope);
         self.want_bool(tree, &value, what);

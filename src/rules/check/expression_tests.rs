@@ -35,7 +35,7 @@ const FUNCTIONS: &[&str] = &[
     "<list<A>>.indexOf(A) -> int",
     "<string>.lowerAscii() -> string",
     "math.greatest(dyn…) -> dyn",
-    "json.encode(dyn) -> string",
+    "toJson(dyn) -> string",
 ];
 
 fn network() -> Arc<Schema> {

@@ -57,7 +57,22 @@ pub fn files(
     parents: &[CrdSchema],
     kinds: &dyn KindSchemas,
 ) -> (Vec<Program>, Vec<Diagnostic>) {
-    let (mut programs, mut found) = Program::load_checked(files, &|set| rule_set(set, parents, kinds));
+    with_all(files, &|set| rule_set(set, parents, kinds))
+}
+
+/// As [`files`], but rule sets whose parent's CRD is not (yet) known are taken as they are: for the operator, which may
+/// start before the CRD is installed.
+pub fn files_of_known_parents(
+    files: &[Arc<SourceFile>],
+    parents: &[CrdSchema],
+    kinds: &dyn KindSchemas,
+) -> (Vec<Program>, Vec<Diagnostic>) {
+    let known = |set: &RuleSet| parents.iter().any(|crd| crd.gvk == set.parent);
+    with_all(files, &|set| if known(set) { rule_set(set, parents, kinds) } else { Vec::new() })
+}
+
+fn with_all(files: &[Arc<SourceFile>], check: &dyn Fn(&RuleSet) -> Vec<Diagnostic>) -> (Vec<Program>, Vec<Diagnostic>) {
+    let (mut programs, mut found) = Program::load_checked(files, check);
     let (sets, _) = super::compile::read(files);
     let between = rule_sets(&sets.iter().collect::<Vec<_>>());
     programs.retain(|program| {

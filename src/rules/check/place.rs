@@ -180,7 +180,7 @@ impl Checker<'_> {
                 fault.help(format!("join the elements: `{text}.join(',')`"))
             }
             (Shape::String, Type::Map(..) | Type::Object(_) | Type::List(_)) => {
-                fault.help(format!("name the field that is meant, or write it as JSON: `{}`", wrap("json.encode")))
+                fault.help(format!("name the field that is meant, or write it as JSON: `{}`", wrap("toJson")))
             }
             (Shape::List(_), _) if matches!(&schema.shape, Shape::List(items) if fits(inner, &items.get(), DEPTH)) => {
                 fault.help(format!("a list of one: `[{text}]`"))

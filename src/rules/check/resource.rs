@@ -23,8 +23,6 @@ pub(super) struct Child<'a> {
     pub resource: &'a Resource,
     kind: Option<Gvk>,
     schema: Option<Arc<Schema>>,
-    /// Fields that the manifest gives: the child in the cluster has them.
-    pub given: Vec<Path>,
 }
 
 /// The resources of a rule set; says which kinds are not known or cannot be children.
@@ -34,12 +32,7 @@ pub(super) fn children<'a>(context: &mut Context<'a>) -> Vec<Child<'a>> {
     for resource in &set.resources {
         let kind = kind_of(resource);
         let known = kind.as_ref().and_then(|kind| known(context, resource, kind));
-        let mut given = Vec::new();
-        if resource.for_each.is_none() {
-            let root = Path::root("resources").child(&resource.id.text);
-            gather(&resource.manifest, &root, &mut given);
-        }
-        children.push(Child { resource, kind, schema: known.and_then(|known| known.schema), given });
+        children.push(Child { resource, kind, schema: known.and_then(|known| known.schema) });
     }
     children
 }
@@ -80,16 +73,22 @@ fn known(context: &mut Context<'_>, resource: &Resource, kind: &Gvk) -> Option<K
 }
 
 /// The paths of the fields that a manifest gives whatever the parent is.
-fn gather(tree: &template::Tree, path: &Path, given: &mut Vec<Path>) {
+fn gather(context: &Context<'_>, scope: &Scope, tree: &template::Tree, path: &Path, given: &mut Vec<Path>) {
     let TreeKind::Map(entries) = &tree.kind else { return };
     for entry in entries {
         let Template::Literal(key) = &entry.key else { continue };
         let path = path.child(key);
-        // An expression may be an optional without a value.
-        if !matches!(&entry.value.kind, TreeKind::Template(Template::Expression(_))) {
+        let may_be_absent = match &entry.value.kind {
+            TreeKind::Template(Template::Expression(expression)) => {
+                let checked = context.apart(expression, |checker| checker.any(scope));
+                checked.is_none_or(|checked| matches!(checked.value.ty, Type::Optional(_)))
+            }
+            _ => false,
+        };
+        if !may_be_absent {
             given.push(path.clone());
         }
-        gather(&entry.value, &path, given);
+        gather(context, scope, &entry.value, &path, given);
     }
 }
 
@@ -110,6 +109,17 @@ impl Child<'_> {
         // With `forEach` the map is there even if it is empty.
         let only_when = only_when.filter(|_| self.resource.for_each.is_none());
         Member { value, only_when, needs: std::collections::BTreeSet::new() }
+    }
+
+    /// The fields that the manifest gives in any case: the child in the cluster has them.
+    pub fn given(&self, context: &Context<'_>, scope: &Scope) -> Vec<Path> {
+        let mut given = Vec::new();
+        // The items of a `forEach` have keys that are not known.
+        if self.resource.for_each.is_none() {
+            let root = Path::root("resources").child(&self.resource.id.text);
+            gather(context, scope, &self.resource.manifest, &root, &mut given);
+        }
+        given
     }
 
     fn owner(&self) -> Arc<str> {
@@ -303,7 +313,7 @@ fn ready_when(context: &mut Context<'_>, child: &Child<'_>, scope: &Scope) {
     };
     let mut scope = scope.with("resource", observed);
     let mut given = Vec::new();
-    gather(&resource.manifest, &root, &mut given);
+    gather(context, &scope, &resource.manifest, &root, &mut given);
     for path in given {
         scope.facts.insert_alone(path);
     }

@@ -341,7 +341,7 @@ impl Checker<'_> {
                 (Goes::Manifest | Goes::Text, None) => {
                     fault.help(format!("or make it depend on `{guard}`, in `when:` or before `?`"))
                 }
-                (Goes::Condition, _) => fault.help(format!("or ask first: `{guard} && …`")),
+                (Goes::Condition | Goes::Validation, _) => fault.help(format!("or ask first: `{guard} && …`")),
                 (Goes::Elsewhere, _) => fault.help(format!("or ask first: `{guard} ? … : …`")),
             }
         };

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::context::{Context, Place};
+use super::expression::Goes;
 use super::resource;
 use super::scope::{Member, Path, Scope, Value};
 use crate::diagnostic::Diagnostic;
@@ -28,14 +29,17 @@ impl Context<'_> {
         };
         let mut scope = Scope::default().with("self", own);
         let children = resource::children(self);
-        for child in &children {
-            for path in &child.given {
-                scope.facts.insert_alone(path.clone());
-            }
-        }
         let resources: BTreeMap<String, Member> =
             children.iter().map(|child| (child.resource.id.text.clone(), child.member())).collect();
         scope.spaces.insert("resources", Rc::new(resources));
+        // What the manifests give depends on what the variables are, and the variables may read the children.
+        let before = self.found.len();
+        self.variables(&mut scope);
+        self.found.truncate(before);
+        let given: Vec<Path> = children.iter().flat_map(|child| child.given(self, &scope)).collect();
+        for path in given {
+            scope.facts.insert_alone(path);
+        }
         let warnings = self.variables(&mut scope);
         let mut valid = scope.clone();
         valid.spaces.remove("resources");
@@ -129,7 +133,9 @@ impl Context<'_> {
     fn validations(&mut self, valid: &Scope, scope: &mut Scope) {
         let set = self.set;
         for validation in &set.validations {
-            let value = self.expression(&validation.rule, |checker| checker.condition(valid, "a validation's `rule`"));
+            let value = self.expression(&validation.rule, |checker| {
+                checker.goes(Goes::Validation).condition(valid, "a validation's `rule`")
+            });
             let implied = value.and_then(|value| value.implies);
             if let Some(message) = &validation.message_expression {
                 // The message is only wanted where the rule is false.
