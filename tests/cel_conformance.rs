@@ -5,11 +5,12 @@
 //! What does not compile there is refused with the CRD, with the property's path; what fails or answers differently comes
 //! back the same way when an object is created (`dryRun`).
 
+#[path = "support/mod.rs"]
+mod support;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use cel::objects::{Key, OptionalValue};
 use kube::api::{Api, DynamicObject, PostParams};
@@ -19,6 +20,7 @@ use kube::{Client, Config};
 use network_operator::rules::expr::{CelValue, Expr, Scope};
 use network_operator::rules::functions::{functions, known_differences};
 use serde_json::{Value as Json, json};
+use support::ControlPlane;
 
 /// What an expression is worth.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,40 +98,22 @@ fn literal(value: &CelValue) -> String {
     }
 }
 
-/// The API server that is asked.
+/// The API server that is asked, and what the objects of one test are called there.
 struct Server {
-    process: Child,
     client: Client,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
-    }
+    name: &'static str,
 }
 
 impl Server {
-    async fn start() -> Self {
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/bin/control-plane");
-        assert!(program.exists(), "the control plane is not built: run `go run . build` in tests/control-plane");
-        let mut process = Command::new(program)
-            .args(["up", "--version", "v1.36.3"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let Ok(ready) = serde_json::from_str::<Json>(&line) else {
-            let mut log = String::new();
-            process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-            panic!("the control plane did not start:\n{log}");
-        };
-        let kubeconfig = Kubeconfig::read_from(ready["kubeconfig"].as_str().unwrap()).unwrap();
+    async fn new(kubeconfig: &Path, name: &'static str) -> Self {
+        let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        Self { process, client: Client::try_from(config).unwrap() }
+        Self { client: Client::try_from(config).unwrap(), name }
+    }
+
+    /// The group of the test's CRDs.
+    fn group(&self) -> String {
+        format!("{}.example.com", self.name)
     }
 
     /// The faults that the server finds in an object, by the number of the property that they are about.
@@ -189,7 +173,8 @@ impl Server {
         let mut broken = BTreeMap::new();
         loop {
             static ROUND: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-            let name = format!("probe{}", ROUND.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+            let round = ROUND.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let name = format!("{}{round}", self.name);
             let label = json!({"matchLabels": {"probe": name}});
             let left = (0..rules.len()).filter(|at| !broken.contains_key(at));
             let mut validations: Vec<Json> =
@@ -268,9 +253,9 @@ impl Server {
             let singular = plural.trim_end_matches('s');
             let crd = json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": format!("{plural}.conformance.example.com")},
+                "metadata": {"name": format!("{plural}.{}", self.group())},
                 "spec": {
-                    "group": "conformance.example.com", "scope": "Cluster", "versions": [version],
+                    "group": self.group(), "scope": "Cluster", "versions": [version],
                     "names": {"kind": kind, "plural": plural, "singular": singular},
                 },
             });
@@ -282,9 +267,9 @@ impl Server {
         };
         let spec: serde_json::Map<String, Json> = left.iter().map(|at| (format!("e{at}"), json!(""))).collect();
         let object = json!({
-            "apiVersion": "conformance.example.com/v1", "kind": kind, "metadata": {"name": "probe"}, "spec": spec,
+            "apiVersion": format!("{}/v1", self.group()), "kind": kind, "metadata": {"name": "probe"}, "spec": spec,
         });
-        for (at, message) in self.create(&resource("conformance.example.com", &kind, &plural), object, true).await {
+        for (at, message) in self.create(&resource(&self.group(), &kind, &plural), object, true).await {
             let answer = if message.contains("DIFFERENT") { Answer::Other } else { Answer::Error(message) };
             broken.insert(at, answer);
         }
@@ -322,14 +307,20 @@ fn rule(source: &str, ours: &Answer) -> String {
     }
 }
 
-#[tokio::test]
-async fn answers_are_those_of_a_kubernetes_api_server() {
+/// Asks the server about rules that should all hold.
+fn broken_rules(name: &'static str, rules: &[String]) -> BTreeMap<usize, Answer> {
+    let kubeconfig = ControlPlane::shared().kubeconfig();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { Server::new(kubeconfig, name).await.broken_rules(rules).await })
+}
+
+#[test]
+fn answers_are_those_of_a_kubernetes_api_server() {
     let expressions = expressions();
     assert!(expressions.len() >= 150, "only {} expressions", expressions.len());
     let ours: Vec<Answer> = expressions.iter().map(|source| our_answer(source)).collect();
     let rules: Vec<String> = expressions.iter().zip(&ours).map(|(source, ours)| rule(source, ours)).collect();
-    let server = Server::start().await;
-    let broken = server.broken_rules(&rules).await;
+    let broken = broken_rules("answers", &rules);
     let listed: BTreeSet<&str> = known_differences().iter().flat_map(|known| known.examples).copied().collect();
     let mut wrong = Vec::new();
     for (at, (source, ours)) in expressions.iter().zip(&ours).enumerate() {
@@ -350,8 +341,8 @@ async fn answers_are_those_of_a_kubernetes_api_server() {
     println!("{} expressions, {} of them known to differ", expressions.len(), listed.len());
 }
 
-#[tokio::test]
-async fn documented_examples_hold_in_kubernetes_exactly_where_the_documentation_says_so() {
+#[test]
+fn documented_examples_hold_in_kubernetes_exactly_where_the_documentation_says_so() {
     let examples: Vec<(String, bool)> = functions()
         .iter()
         .flat_map(|doc| {
@@ -359,8 +350,7 @@ async fn documented_examples_hold_in_kubernetes_exactly_where_the_documentation_
         })
         .collect();
     let rules: Vec<String> = examples.iter().map(|(rule, _)| rule.clone()).collect();
-    let server = Server::start().await;
-    let broken = server.broken_rules(&rules).await;
+    let broken = broken_rules("examples", &rules);
     let mut wrong = Vec::new();
     for (at, (rule, in_kubernetes)) in examples.iter().enumerate() {
         let theirs = broken.get(&at);
