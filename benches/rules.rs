@@ -24,10 +24,10 @@ fn network() -> Value {
 fn rules(criterion: &mut Criterion) {
     let source = shipped();
     criterion.bench_function("compile the shipped rules", |bencher| {
-        bencher.iter(|| Program::load(black_box(&[source.clone()])));
+        bencher.iter(|| Program::load(black_box(std::slice::from_ref(&source))));
     });
 
-    let (programs, faults) = Program::load(&[source.clone()]);
+    let (programs, faults) = Program::load(std::slice::from_ref(&source));
     assert!(faults.is_empty(), "{faults:?}");
     let program = &programs[0];
     let (network, observed) = (network(), Observed::default());

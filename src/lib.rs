@@ -47,8 +47,8 @@
 //! |---|---|---|
 //! | texts and places | [`diagnostic`], [`yaml_text`] | – |
 //! | rules (pure, no cluster, no async) | [`rules`] | texts |
-//! | pure engine | [`fingerprint`], [`identity`], [`plan`], [`status`], [`observe`], [`api_error`], [`field_path`] | rules |
-//! | control loop | [`kinds`], [`store`], [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`reload`], [`lease`], [`controller`] | all above |
+//! | pure engine | [`fingerprint`], [`identity`], [`plan`], [`observe`], [`kinds`], [`store`], [`api_error`], [`field_path`] | rules |
+//! | control loop | [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`status`], [`reload`], [`lease`], [`controller`] | all above |
 //! | commands | [`cli`], [`telemetry`] | all above |
 //!
 //! # Where this departs from the first design, and why
