@@ -87,7 +87,10 @@ pub async fn run(
     loop {
         match events.try_next().await {
             Ok(Some(event)) => {
-                informer.recovered();
+                // `Init` only says that a list is about to be asked for.
+                if !matches!(event, Event::Init) {
+                    informer.recovered();
+                }
                 let complete = matches!(event, Event::InitDone);
                 informer.handle(event);
                 if complete {

@@ -18,7 +18,7 @@ pub enum Format {
 /// Sets up logging for the process. `filter` is a level or an `EnvFilter` directive list.
 pub fn init(format: Format, filter: &str) -> Result<(), String> {
     // kube logs every failed request once more, without its cause; ours say what it was for.
-    let filter = EnvFilter::try_new(format!("kube_client=off,{filter}"))
+    let filter = EnvFilter::try_new(format!("kube_client=off,kube_runtime=off,{filter}"))
         .map_err(|error| format!("cannot read log filter `{filter}`: {error}; try `info` or `debug`"))?;
     let terminal = std::io::stderr().is_terminal();
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
