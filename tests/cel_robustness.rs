@@ -334,3 +334,26 @@ fn reading_long_texts_is_paid_for() {
     assert!(fault.message.contains("evaluation steps"), "{}", fault.message);
     assert!(start.elapsed() < Duration::from_secs(8));
 }
+
+#[test]
+fn the_longest_expressions_are_read_in_time() {
+    on_a_small_stack(|| {
+        for source in [
+            format!("[{}1]", "1, ".repeat(4000)),
+            format!("{}true", "a || ".repeat(4000)),
+            format!("{}true", "a.b.c == 'x' && ".repeat(900)),
+            format!("{{{}'k': 1}}", "'a': 1, ".repeat(2000)),
+            format!("f({}1)", "g(x, [1]), ".repeat(900)),
+            format!("[{}1]", "x.map(y, y ? 1 : 2), ".repeat(500)),
+            format!("[{}1]", "((((((((((1)))))))))), ".repeat(300)),
+            format!("'{}'", "é".repeat(30_000)),
+        ] {
+            let start = Instant::now();
+            let parsed = Expr::parse(&source).map(|expr| expr.reads().len());
+            let shown: String = source.chars().take(20).collect();
+            assert!(parsed.is_ok(), "{shown}: {parsed:?}");
+            println!("{shown}: {:?}", start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(8), "{shown}: {:?}", start.elapsed());
+        }
+    });
+}
