@@ -2,7 +2,7 @@
 //!
 //! The informers put keys in, the workers take them out. A key that is waiting is not added twice; a key that is being
 //! worked on is set aside and comes back when the work is done, so that no parent is ever reconciled by two workers at once.
-//! What a person did goes before what a timer or a rule edit asks for, but one in [`FAIRNESS`] takes is from the slow lane, so
+//! What a person did goes before what a timer or a rule edit asks for, but one in `FAIRNESS` takes is from the slow lane, so
 //! that it never starves. A failed key comes back after a delay of its own that doubles up to a bound and is spread by jitter.
 //!
 //! `Controller` of kube-runtime has a scheduler as well; it gives neither a backoff for each object nor lanes, and its

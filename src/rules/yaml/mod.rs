@@ -5,7 +5,7 @@
 //! someone asks for its value ([`Text::resolve`]): CEL written in a field is never a number, whatever it looks like.
 //!
 //! Whatever the bytes are, parsing ends, within bounds, with documents or with diagnostics that say what to write
-//! instead. YAML's own traps for people who write expressions are explained in [`traps`].
+//! instead. YAML's own traps for people who write expressions are explained in `traps`.
 
 mod build;
 mod content;
