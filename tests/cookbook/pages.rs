@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::process::Command;
 
 use network_operator::rules::fields::{Object, RULE_SET, Shape};
 use network_operator::rules::functions::{FunctionDoc, functions, known_differences};
@@ -58,7 +59,7 @@ fn the_rules_that_the_pages_show_are_free_of_faults() {
     for name in ["README.md", "MIGRATING.md"] {
         let page = fs::read_to_string(repository().join("rules").join(name)).unwrap();
         for block in page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-            if block.starts_with("apiVersion: rules.") {
+            if block.contains("kind: RuleSet\n") {
                 recipes::free_of_faults(name, block);
                 shown += 1;
             }
@@ -70,6 +71,25 @@ fn the_rules_that_the_pages_show_are_free_of_faults() {
         }
     }
     assert!(shown > 4);
+}
+
+#[test]
+fn the_commands_that_the_pages_show_succeed() {
+    let mut run = 0;
+    for name in ["README.md", "cookbook/README.md"] {
+        let page = fs::read_to_string(repository().join("rules").join(name)).unwrap();
+        for command in page.lines().filter_map(|line| line.strip_prefix("$ network-operator ")) {
+            let output = Command::new(env!("CARGO_BIN_EXE_network-operator"))
+                .args(command.split(' '))
+                .current_dir(repository())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{name}: {command}: {said}");
+            run += 1;
+        }
+    }
+    assert!(run > 3);
 }
 
 #[test]
