@@ -123,6 +123,18 @@ fn observed(rendered: &Rendered, laid_over: &[Value]) -> Observed {
     Observed { resources }
 }
 
+/// What an outcome means: its comments and its documents.
+pub fn meant(text: &str) -> (Vec<String>, Vec<Value>) {
+    let comments = text.lines().filter(|line| line.starts_with('#')).map(str::to_owned).collect();
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
+    (comments, documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+/// What the file with an outcome means.
+pub fn said(path: &Path) -> (Vec<String>, Vec<Value>) {
+    meant(&fs::read_to_string(path).unwrap_or_default())
+}
+
 /// The documents of a YAML file; none if there is no such file.
 pub fn documents(path: &Path) -> Vec<Value> {
     let Ok(text) = fs::read_to_string(path) else { return Vec::new() };

@@ -30,7 +30,11 @@ fn run(recipe: &Recipe) {
     assert!(found.is_empty(), "the checker speaks about {}:\n{said}", recipe.name());
     let [program] = programs.as_slice() else { panic!("{} is one rule set", recipe.name()) };
     for (network, expected) in recipe.cases() {
-        keep(&expected, &recipe.outcome(program, &network));
+        let outcome = recipe.outcome(program, &network);
+        // How YAML is printed is not what a recipe is about.
+        if std::env::var_os("UPDATE").is_some() || recipe::said(&expected) != recipe::meant(&outcome) {
+            keep(&expected, &outcome);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 #[path = "../support/mod.rs"]
 mod support;
+mod words;
 
 use std::path::PathBuf;
 
