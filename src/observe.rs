@@ -75,8 +75,9 @@ pub fn parent(
     let mut metadata = object.metadata;
     let managed = metadata.managed_fields.take();
     let mut data = object.data;
-    let status_fields =
-        managed.iter().flatten().find(|entry| is_own(entry, Some("status"))).and_then(|entry| entry.fields_v1.as_ref());
+    // Servers before 1.22 do not say that an entry is about the status; nothing else of a parent is ever applied.
+    let about_status = |entry: &&ManagedFieldsEntry| is_own(entry, Some("status")) || is_own(entry, None);
+    let status_fields = managed.iter().flatten().find(about_status).and_then(|entry| entry.fields_v1.as_ref());
     let status = status_fields.map(|owned| fingerprint::of_observed(&owned.0, &data, &kind.lists));
     let held = data.as_object_mut().and_then(|data| data.remove("status"));
     let mut intent_of = with_metadata(data.clone(), &metadata);
