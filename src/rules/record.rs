@@ -2,7 +2,7 @@
 
 use super::fields::{Field, Object, Shape};
 use super::suggest::did_you_mean;
-use super::template::{Expression, Reader};
+use super::template::{Expression, Reader, in_yaml};
 use super::yaml::{Entry, Node, NodeKind, Scalar, Text};
 use crate::diagnostic::{Diagnostic, Span};
 
@@ -103,7 +103,7 @@ impl Reader<'_> {
             Shape::Expression => {
                 if node.text().is_none() {
                     self.wrong_shape(node, &format!("`{}` is an expression", field.name), Some(field));
-                } else if node.is_null() {
+                } else if node.text().is_some_and(|text| text.value.trim().is_empty()) {
                     self.no_value(&entry.key);
                     return false;
                 }
@@ -162,9 +162,19 @@ impl Reader<'_> {
             format!("{expected}, this is {}", node.describe()),
             self.file.at(node.span),
         );
-        self.faults.push(match field {
-            Some(field) => fault.help(format!("write `{}`", example(field))),
-            None => fault,
+        let dashed = match &node.kind {
+            NodeKind::Map(entries) => entries.first().is_some_and(|entry| entry.key.value.starts_with('-')),
+            _ => false,
+        };
+        self.faults.push(match (field, node.text()) {
+            (Some(Field { shape: Shape::List(_), .. }), _) if dashed => {
+                fault.help("a list item begins with a dash and a space: `- `")
+            }
+            (Some(Field { shape: Shape::ForEach(_), name, .. }), Some(text)) => {
+                fault.help(format!("write `{name}: {{item: {}}}`", in_yaml(&text.value)))
+            }
+            (Some(field), _) => fault.help(format!("write `{}`", example(field))),
+            (None, _) => fault,
         });
     }
 

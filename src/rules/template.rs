@@ -339,6 +339,9 @@ impl Reader<'_> {
                     let mut diagnostic =
                         Diagnostic::error("expression-syntax", fault.message, expression.at_range(fault.range));
                     diagnostic.help.extend(fault.help);
+                    if expression.source().starts_with('{') && expression.source().ends_with('}') {
+                        diagnostic = diagnostic.help("an expression stands in single braces: `${…}`");
+                    }
                     if let Some(whole) = &cut {
                         diagnostic = diagnostic.help(format!(
                             "YAML ended the text at ` #`, which begins a comment: write {}",

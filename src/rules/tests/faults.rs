@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::Program;
 use super::super::yaml;
 use super::rule_file;
-use crate::diagnostic::{SourceFile, human, sort};
+use crate::diagnostic::{SourceFile, human, json, sarif, sort};
 
 /// What is said about these files.
 pub(super) fn told(files: &[Arc<SourceFile>]) -> String {
@@ -61,6 +61,14 @@ spec! {
     a_bare_expression_that_begins_with_a_quote: "  validations:\n    - rule: 'a' in self.spec.labels\n";
     a_bare_expression_that_begins_with_a_list: "  validations:\n    - rule: ['a', 'b'].exists(x, x == self.spec.cidr)\n";
     a_bare_expression_that_a_comment_cuts: "  variables:\n    mask: self.spec.cidr + ' # ' + self.spec.gateway\n";
+    a_missing_space_after_a_colon: "  variables:\n    a:self.spec.cidr\n    b: self.spec.gateway\n";
+    a_template_inside_a_flow_mapping: &config(" {a: x-${self.metadata.name}-${self.spec.cidr}-y, b: c}");
+    an_expression_inside_a_flow_mapping_of_several_lines: &config(" {\n          a: b,\n          c: ${self.spec.cidr}\n        }");
+    double_braces_of_another_template_language: &config("\n          a: {{ .Values.a }}\n          b: ${{self.spec.cidr}}");
+    quotes_inside_the_same_quotes: "  validations:\n    - rule: 'has(self.spec.x) ? self.spec.x : 'none''\n";
+    a_block_expression_without_text: "  validations:\n    - rule: |\n    - rule: self.spec.cidr != ''\n";
+    a_dash_without_a_space: "  validations:\n    -rule: self.spec.cidr != ''\n";
+    a_list_expression_where_for_each_wants_a_name: "  resources:\n    - id: a\n      forEach: self.spec.subnets\n      manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n";
     a_tab_as_indentation: "  variables:\n\tmask: self.spec.cidr\n";
     a_duplicate_key: "  variables:\n    mask: self.spec.cidr\n    size: self.spec.size\n    mask: self.spec.mask\n";
     numbers_that_yaml_would_bend: &config("\n          a: 0340914\n          b: 1_000\n          c: 0x10\n          d: 1e3\n          e: .5\n          f: 1.10\n          g: 99999999999999999999\n          h: 0.12345678901234567890\n          i: +1\n          j: .inf");
@@ -231,4 +239,34 @@ fn a_rule_set_with_a_fault_does_not_stop_the_next() {
     let (programs, faults) = Program::load(&[SourceFile::new("rules/network.yaml", text)]);
     assert_eq!(programs.iter().map(Program::name).collect::<Vec<_>>(), ["good"]);
     assert!(!faults.is_empty());
+}
+
+/// A file with an error that points to a second place, and a warning.
+fn two_faults() -> Vec<crate::diagnostic::Diagnostic> {
+    let spec = "  variables:\n    mask: self.spec.cidr\n    mask: self.spec.mask\n  status:\n    é: yes\n";
+    let (_, mut faults) = Program::load(&[rule_file(spec)]);
+    sort(&mut faults);
+    faults
+}
+
+#[test]
+fn machines_get_the_same_as_json() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&json::render(&two_faults())).expect("JSON"));
+}
+
+#[test]
+fn code_hosting_services_get_the_same_as_sarif() {
+    let mut log = sarif::render(&two_faults());
+    log["runs"][0]["tool"]["driver"]["version"] = "VERSION".into();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&log).expect("JSON"));
+}
+
+#[test]
+fn colour_changes_nothing_but_the_colour() {
+    let coloured = human::render(&two_faults(), human::Style { colour: true, ..human::Style::default() });
+    assert!(coloured.contains("\u{1b}["));
+    let escape = regex::Regex::new("\u{1b}\\[[0-9;]*m").expect("a pattern");
+    let bare: Vec<String> = escape.replace_all(&coloured, "").lines().map(|line| line.trim_end().to_owned()).collect();
+    let plain = human::render(&two_faults(), human::Style::default());
+    assert_eq!(bare, plain.lines().collect::<Vec<_>>());
 }

@@ -21,6 +21,12 @@ pub(super) fn syntax(file: &Arc<SourceFile>, kind: &ErrorKind, at: usize) -> Dia
     if let Some(tab_at) = line.indent_tab() {
         return tab(file, &line, tab_at);
     }
+    if let Some(fault) = missing_space(file, at, kind) {
+        return fault;
+    }
+    if let ErrorKind::UnknownQuotedScalarEscape = kind {
+        return escape(file, at);
+    }
     if let Some(span) = line.expression(text, at) {
         return expression(file, &line, span, kind);
     }
@@ -33,6 +39,52 @@ pub(super) fn syntax(file: &Arc<SourceFile>, kind: &ErrorKind, at: usize) -> Dia
         Some(help) => fault.help(help),
         None => fault,
     }
+}
+
+/// `key:value` on the line before: YAML takes it for text, and stumbles over the next key.
+fn missing_space(file: &Arc<SourceFile>, at: usize, kind: &ErrorKind) -> Option<Diagnostic> {
+    if !matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey) {
+        return None;
+    }
+    let here = Line::around(&file.text, at);
+    let before = Line::around(&file.text, here.start.checked_sub(1)?);
+    let body = before.text.trim_start().trim_start_matches("- ");
+    let key = body.find(':')?;
+    let word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let (name, value) = (body.get(..key)?, body.get(key + 1..)?);
+    if name.is_empty() || !name.chars().all(word) || value.is_empty() || value.starts_with([' ', '\t', '/']) {
+        return None;
+    }
+    let colon = before.start + (before.text.len() - body.len()) + key;
+    Some(
+        Diagnostic::error("missing-space", "a space is missing after this `:`", file.at(Span::new(colon, colon + 1)))
+            .label("without it YAML takes the line for text")
+            .help(format!("write `{name}: {value}`")),
+    )
+}
+
+/// An escape that YAML does not know, in double quotes that begin at `at`.
+fn escape(file: &Arc<SourceFile>, at: usize) -> Diagnostic {
+    const KNOWN: &str = "0abtnvfre \"/\\N_LPxuU\t\n\r";
+    let rest = file.text.get(at..).unwrap_or_default();
+    let mut chars = rest.char_indices();
+    let mut span = point(&file.text, at);
+    while let Some((offset, c)) = chars.next() {
+        if c != '\\' {
+            continue;
+        }
+        match chars.next() {
+            Some((_, escaped)) if KNOWN.contains(escaped) => {}
+            Some((after, escaped)) => {
+                span = Span::new(at + offset, at + after + escaped.len_utf8());
+                break;
+            }
+            None => break,
+        }
+    }
+    let (message, help) = rule(&ErrorKind::UnknownQuotedScalarEscape);
+    let fault = Diagnostic::error("yaml-syntax", message, file.at(span));
+    help.into_iter().fold(fault, Diagnostic::help)
 }
 
 /// A tag where rule files have none. Mostly CEL's `!`.
@@ -55,6 +107,12 @@ pub(super) fn unknown_alias(file: &Arc<SourceFile>, name: &str, span: Span) -> D
 
 /// A list or mapping where a key belongs. Mostly an unquoted `{…}`.
 pub(super) fn key_not_text(file: &Arc<SourceFile>, span: Span) -> Diagnostic {
+    let double = file.text.get(..span.start).is_some_and(|before| before.ends_with('{'))
+        && file.text.get(span.start..).is_some_and(|text| text.starts_with('{'));
+    if double {
+        return Diagnostic::error("key-not-text", "`{{…}}` means nothing in a rule file", file.at(span))
+            .help("expressions are written `${…}` here, in quotes: \"${self.metadata.name}\"");
+    }
     Diagnostic::error("key-not-text", "a key must be text, this is a list or a mapping", file.at(span))
         .help("a value that begins with `{` or `[` and is text needs quotes")
 }
@@ -68,20 +126,28 @@ fn tab(file: &Arc<SourceFile>, line: &Line<'_>, at: usize) -> Diagnostic {
 
 /// `${…}` that YAML cut in pieces.
 fn expression(file: &Arc<SourceFile>, line: &Line<'_>, span: Span, kind: &ErrorKind) -> Diagnostic {
+    let in_flow = line.flow_before(span.start)
+        || matches!(
+            kind,
+            ErrorKind::ExpectedFlowMappingSeparator
+                | ErrorKind::ExpectedFlowSequenceSeparator
+                | ErrorKind::MisplacedFlowCollectionEnd
+                | ErrorKind::MismatchedFlowCollectionEnd { .. }
+        );
     let reason = match kind {
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidMappingValueWhitespace | ErrorKind::SimpleKeyExpected => {
             "`: ` outside quotes makes a mapping"
         }
         ErrorKind::UnclosedQuotedScalar => "the quote is not closed",
-        _ if line.flow_before(span.start) => "`{`, `}`, `[`, `]` and `,` belong to YAML inside `{…}` and `[…]`",
+        _ if in_flow => "`{`, `}`, `[`, `]` and `,` belong to YAML inside `{…}` and `[…]`",
         ErrorKind::InvalidTrailingDoubleQuotedScalar | ErrorKind::InvalidTrailingSingleQuotedScalar => {
             "a value that begins with a quote ends at the next one"
         }
         _ => "YAML reads these characters as its own",
     };
     let value = match line.value() {
-        Some(value) if !line.flow_before(span.start) => value,
-        _ => file.text.get(span.start..span.end).unwrap_or_default(),
+        Some(value) if !in_flow => value,
+        _ => line.flow_value(span),
     };
     Diagnostic::error("expression-needs-quotes", "this expression must be quoted in YAML", file.at(span))
         .label(reason)
@@ -117,8 +183,14 @@ fn unquoted_value(file: &Arc<SourceFile>, line: &Line<'_>, at: usize, kind: &Err
     Some(
         Diagnostic::error("value-needs-quotes", "this value must be quoted in YAML", file.at(span))
             .label(reason)
-            .help(format!("write {}", quoted(value))),
+            .help(format!("write {}", quoted(without_quotes(value)))),
     )
+}
+
+/// `'a ? b : 'c''`: the outer quotes were meant for YAML, which ended the value at the first inner one.
+fn without_quotes(value: &str) -> &str {
+    let inner = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| inner.ends_with(quote));
+    inner('\'').or_else(|| inner('"')).unwrap_or(value)
 }
 
 /// A value as YAML takes it for text: without quotes where that is possible.
@@ -186,6 +258,27 @@ impl<'a> Line<'a> {
             None => text,
         };
         (!value.is_empty()).then_some(value)
+    }
+
+    /// The whole text around an expression inside `{…}` or `[…]`: from the last separator before it to the next after it.
+    fn flow_value(&self, expression: Span) -> &'a str {
+        let (from, until) = (expression.start.saturating_sub(self.start), expression.end.saturating_sub(self.start));
+        let before = self.text.get(..from).unwrap_or_default();
+        let start = [": ", ", ", "{", "["].iter().filter_map(|mark| before.rfind(mark).map(|at| at + mark.len())).max();
+        let rest = self.text.get(until..).unwrap_or_default();
+        // A further `${…}` is part of the same text; its braces end nothing.
+        let mut end = until;
+        let mut depth = 0_usize;
+        for (i, c) in rest.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth > 0 => depth -= 1,
+                '}' | ']' | ',' if depth == 0 => break,
+                _ => {}
+            }
+            end = until + i + c.len_utf8();
+        }
+        self.text.get(start.unwrap_or(from)..end).unwrap_or_default().trim()
     }
 
     /// Whether a `{` or `[` of YAML is open on this line before an offset.
