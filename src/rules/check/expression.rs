@@ -147,7 +147,7 @@ impl<'a> Checker<'a> {
 
     /// What is known after a condition, for variables that hold one.
     pub(super) fn facts(&self, node: &IdedExpr, scope: &Scope, outcome: bool) -> Facts {
-        Conditions { scope, extents: &self.extents }.when(node, outcome)
+        Conditions::new(scope, &self.extents).when(node, outcome)
     }
 
     /// The type of a node.

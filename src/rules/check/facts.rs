@@ -1,5 +1,6 @@
 //! What a condition says about optional fields: after `has(self.spec.gateway) && …` the gateway is there.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
@@ -7,17 +8,29 @@ use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 use super::extent::Extents;
 use super::scope::{Facts, Path, Scope};
 
+/// How many nodes of a condition are looked at: each `?:` has its condition looked at twice, and they can be nested. What
+/// is not looked at says nothing, which costs at most a warning.
+const NODES: u32 = 2_000;
+
 /// Reads conditions in a scope.
 pub struct Conditions<'a> {
     /// The names.
     pub scope: &'a Scope,
     /// For the text of a condition.
     pub extents: &'a Extents<'a>,
+    left: Cell<u32>,
 }
 
-impl Conditions<'_> {
+impl<'a> Conditions<'a> {
+    /// A reader of one condition.
+    pub fn new(scope: &'a Scope, extents: &'a Extents<'a>) -> Self {
+        Self { scope, extents, left: Cell::new(NODES) }
+    }
+
     /// What is known when the condition turned out `outcome`.
     pub fn when(&self, node: &IdedExpr, outcome: bool) -> Facts {
+        let Some(left) = self.left.get().checked_sub(1) else { return Facts::default() };
+        self.left.set(left);
         let mut facts = self.inner(node, outcome);
         if outcome {
             facts.insert_condition(self.extents.text(self.extents.of(node)));

@@ -233,7 +233,8 @@ pub(super) fn fits(ty: &Type, schema: &Arc<Schema>, depth: u8) -> bool {
         },
         Shape::Object(wanted) => match ty {
             Type::Map(key, value) => {
-                let some = wanted.known.values().any(|field| fits(value, &field.get(), depth - 1));
+                // Which field a key names is not known here: all are tried, so not far down.
+                let some = wanted.known.values().any(|field| fits(value, &field.get(), depth / 2));
                 key.may_equal(&Type::String) && (some || wanted.open || wanted.known.is_empty())
             }
             Type::Object(source) => source.fields().is_none_or(|fields| {

@@ -153,3 +153,13 @@ fn the_whole_language_is_right_as_it_stands() {
     let (_, found) = super::files(&[SourceFile::new("x.yaml", WHOLE)], &crds(), builtin());
     insta::assert_snapshot!(human::render(&found, human::Style::default()));
 }
+
+#[test]
+fn conditions_in_conditions_take_no_time() {
+    let started = std::time::Instant::now();
+    let nested = (0..30).fold("true".to_owned(), |inner, _| format!("({inner} ? has(self.spec.mtu) : false)"));
+    check(WHOLE.replace("variables.names.join(',')", &format!("{nested} ? 'a' : 'b'")));
+    let maps = (0..20).fold("b'x'".to_owned(), |inner, _| format!("{{'a': {inner}}}"));
+    check(WHOLE.replace("has(self.spec.mtu) && self.spec.mtu > 9000", &maps).replace("[{port: ", "${variables.big} #"));
+    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+}
