@@ -65,8 +65,8 @@ fn the_rules_that_the_pages_show_are_free_of_faults() {
             }
         }
         for block in page.split("<!-- checked -->\n```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-            let spec: String = block.lines().map(|line| format!("  {line}\n")).collect();
-            recipes::free_of_faults(name, &format!("{}{spec}", head("shown")));
+            let spec = block.trim_end().replace('\n', "\n  ");
+            recipes::free_of_faults(name, &format!("{}  {spec}\n", head("shown")));
             shown += 1;
         }
     }

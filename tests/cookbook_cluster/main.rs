@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot read its own files has failed")]
 
+#[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(test)]
 mod words;
 
 use std::path::PathBuf;

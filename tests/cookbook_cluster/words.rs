@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::operator::Operator;
 use crate::support::{CONFIG_MAPS, NETWORKS, Space, condition, ensure, network};
 
-/// A ConfigMap with a word, for a Network that has a gateway.
+/// A `ConfigMap` with a word, for a Network that has a gateway.
 fn with(space: &Space<'static>, word: &str) -> Operator {
     let rules = format!(
         r#"
