@@ -184,8 +184,8 @@ mod tests {
         )
     }
 
-    fn files(texts: &[(&str, String)]) -> Result<Vec<Arc<SourceFile>>, ReadError> {
-        Ok(texts.iter().map(|(path, text)| SourceFile::new(*path, text.clone())).collect())
+    fn files(texts: &[(&str, String)]) -> Vec<Arc<SourceFile>> {
+        texts.iter().map(|(path, text)| SourceFile::new(*path, text.clone())).collect()
     }
 
     fn names(loaded: &Loaded) -> Vec<&str> {
@@ -194,10 +194,10 @@ mod tests {
 
     #[test]
     fn good_files_take_the_place_of_what_was_there_and_a_set_that_is_gone_is_gone() {
-        let before = merge(&[], files(&[("a.yaml", rules("a", "one")), ("b.yaml", rules("b", "one"))]), &[]);
+        let before = merge(&[], Ok(files(&[("a.yaml", rules("a", "one")), ("b.yaml", rules("b", "one"))])), &[]);
         assert!(before.is_good());
         assert_eq!(names(&before), ["a", "b"]);
-        let after = merge(&before.programs, files(&[("a.yaml", rules("a", "two"))]), &[]);
+        let after = merge(&before.programs, Ok(files(&[("a.yaml", rules("a", "two"))])), &[]);
         assert!(after.is_good() && !after.frozen && after.kept.is_empty());
         assert_eq!(names(&after), ["a"]);
         assert_ne!(before.revision().split(',').next(), Some(after.revision().as_str()));
@@ -205,25 +205,25 @@ mod tests {
 
     #[test]
     fn a_broken_set_keeps_its_last_good_version_while_the_others_go_on() {
-        let before = merge(&[], files(&[("a.yaml", rules("a", "one")), ("b.yaml", rules("b", "one"))]), &[]);
+        let before = merge(&[], Ok(files(&[("a.yaml", rules("a", "one")), ("b.yaml", rules("b", "one"))])), &[]);
         for broken in [rules("a", "\"${self.\""), "no: rules".to_owned(), String::new()] {
-            let after = merge(&before.programs, files(&[("a.yaml", broken), ("b.yaml", rules("b", "two"))]), &[]);
+            let after = merge(&before.programs, Ok(files(&[("a.yaml", broken), ("b.yaml", rules("b", "two"))])), &[]);
             assert!(!after.is_good() && after.frozen);
             assert_eq!(names(&after), ["a", "b"]);
             assert_eq!(after.kept, ["a"]);
             assert_eq!(after.programs[0].revision(), before.programs[0].revision());
             assert_ne!(after.programs[1].revision(), before.programs[1].revision());
         }
-        let start = merge(&[], files(&[("a.yaml", rules("a", "\"${self.\"")), ("b.yaml", rules("b", "one"))]), &[]);
+        let start = merge(&[], Ok(files(&[("a.yaml", rules("a", "\"${self.\"")), ("b.yaml", rules("b", "one"))])), &[]);
         assert_eq!(names(&start), ["b"], "without a last good version it is frozen");
         assert!(start.frozen);
     }
 
     #[test]
     fn nothing_to_read_is_not_nothing_wanted() {
-        let before = merge(&[], files(&[("a.yaml", rules("a", "one"))]), &[]);
+        let before = merge(&[], Ok(files(&[("a.yaml", rules("a", "one"))])), &[]);
         let missing = ReadError { path: "rules".into(), source: std::io::ErrorKind::NotFound.into() };
-        for nothing in [files(&[]), files(&[("a.yaml", "# only a comment\n".to_owned())]), Err(missing)] {
+        for nothing in [Ok(files(&[])), Ok(files(&[("a.yaml", "# only a comment\n".to_owned())])), Err(missing)] {
             let after = merge(&before.programs, nothing, &[]);
             assert_eq!(names(&after), ["a"]);
             assert!(after.frozen && !after.is_good());

@@ -8,8 +8,16 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Licences that an Apache-2.0 program may be built from without asking anybody. To add one, read it first.
-const LICENCES: [&str; 8] =
-    ["Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "Unicode-3.0", "Zlib"];
+const LICENCES: [&str; 8] = [
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Zlib",
+];
 
 /// Longest source file, in lines, that a reader should be asked to hold in mind. Over it, split by meaning.
 const FILE_MAX: usize = 600;
