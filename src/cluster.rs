@@ -21,7 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::core::{GroupVersionKind, PartialObjectMeta};
 use kube::discovery::{ApiCapabilities, Scope};
 use kube::{Client, Config};
@@ -188,6 +190,27 @@ impl Cluster {
         self.write(call("patch", kind, "", namespace, name), api.patch(name, &params, &patch)).await
     }
 
+    /// What an apply would make of a child, without making it so. Not subject to leadership: nothing is written.
+    pub async fn dry_run(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        mut body: Value,
+        expect: Expect<'_>,
+        force: bool,
+    ) -> Result<DynamicObject, ApiError> {
+        match expect {
+            Expect::Nothing => body["metadata"]["resourceVersion"] = json!(NEVER),
+            Expect::Object(uid) => body["metadata"]["uid"] = json!(uid),
+        }
+        let mut params = PatchParams::apply(MANAGER).dry_run();
+        params.force = force;
+        let api = self.api(kind, namespace);
+        let patch = Patch::Apply(&body);
+        self.bounded(call("patch", kind, "", namespace, name), api.patch(name, &params, &patch)).await
+    }
+
     /// Applies a parent's status.
     pub async fn apply_status(
         &self,
@@ -240,6 +263,36 @@ impl Cluster {
     ) -> Result<Option<PartialObjectMeta<DynamicObject>>, ApiError> {
         let api = self.api(kind, namespace);
         self.bounded(call("get", kind, "", namespace, name), api.get_metadata_opt(name)).await
+    }
+
+    /// An object; `None` if there is none.
+    pub async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<DynamicObject>, ApiError> {
+        let api = self.api(kind, namespace);
+        self.bounded(call("get", kind, "", namespace, name), api.get_opt(name)).await
+    }
+
+    /// The objects of a kind in a namespace, or in all, that match a label selector (empty: all of them), in pages.
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<DynamicObject>, ApiError> {
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => self.api(kind, namespace),
+            None => Api::all_with(self.client.clone(), &kind.resource),
+        };
+        let mut params = ListParams::default().labels(labels).limit(500);
+        let mut objects = Vec::new();
+        loop {
+            let page =
+                self.bounded(call("list", kind, "", namespace.unwrap_or_default(), ""), api.list(&params)).await?;
+            objects.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
     }
 
     /// The Lease of that name; `None` if there is none.

@@ -14,15 +14,17 @@ pub fn unified(old: &str, new: &str, names: Option<(&str, &str)>, stream: Stream
         if let (true, Some((old, new))) = (text.is_empty(), names) {
             text = format!("--- {old}\n+++ {new}\n");
         }
-        text.push_str(&paint(stream, Style::Dim, &hunk.header().to_string()));
+        text += &paint(stream, Style::Dim, &hunk.header().to_string());
         text.push('\n');
         for change in hunk.iter_changes() {
             let line = change.value().trim_end_matches('\n');
-            text.push_str(&match change.tag() {
-                ChangeTag::Equal => format!(" {line}"),
-                ChangeTag::Delete => paint(stream, Style::Error, &format!("-{line}")),
-                ChangeTag::Insert => paint(stream, Style::Good, &format!("+{line}")),
-            });
+            let (sign, style) = match change.tag() {
+                ChangeTag::Equal => (' ', None),
+                ChangeTag::Delete => ('-', Some(Style::Error)),
+                ChangeTag::Insert => ('+', Some(Style::Good)),
+            };
+            let line = format!("{sign}{line}");
+            text += &style.map_or(line.clone(), |style| paint(stream, style, &line));
             text.push('\n');
         }
     }

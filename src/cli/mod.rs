@@ -10,9 +10,13 @@ use clap::{Parser, Subcommand};
 pub mod check;
 pub mod completions;
 pub mod crd;
+pub mod diff;
 pub mod difference;
+pub mod explain;
+pub mod field;
 pub mod input;
 pub mod krm;
+pub mod live;
 pub mod offline;
 pub mod output;
 pub mod rbac;
@@ -40,6 +44,10 @@ enum Command {
     Check(check::Args),
     /// Show the children that Networks should have, without a cluster.
     Render(render::Args),
+    /// Show what `run` would do to the cluster now.
+    Diff(diff::Args),
+    /// Say which rule line and which Network field gave a child's field its value.
+    Explain(explain::Args),
     /// Run the tests of rules: Networks and the children that are expected of them.
     Test(test::Args),
     /// Print the smallest set of rights that the rules need.
@@ -60,6 +68,8 @@ pub fn main() -> ExitCode {
         Command::Run(args) => return run::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Render(args) => render::main(&args),
+        Command::Diff(args) => diff::main(&args),
+        Command::Explain(args) => explain::main(&args),
         Command::Test(args) => test::main(&args),
         Command::Rbac(args) => rbac::main(&args),
         Command::Crd(args) => crd::main(&args),

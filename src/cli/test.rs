@@ -89,7 +89,7 @@ impl TestResult {
             _ => Style::Error,
         };
         let word = paint(Stream::Stdout, style, &format!("{:7}", self.outcome));
-        let difference: String = self.difference.lines().map(|line| format!("    {line}\n")).collect();
+        let difference: String = self.difference.lines().flat_map(|line| ["    ", line, "\n"]).collect();
         format!("{word} {}: {}\n{difference}", self.place, self.name)
     }
 

@@ -24,6 +24,7 @@ mod graph;
 pub mod manifest;
 pub mod names;
 mod patch;
+pub mod provenance;
 pub mod record;
 mod references;
 mod render;

@@ -95,7 +95,7 @@ impl Program {
 }
 
 /// Every child of one resource: none, one, or one for each item.
-fn make(
+pub(super) fn make(
     world: &World<'_>,
     resource: &Resource,
     there: Option<&BTreeMap<String, Value>>,
@@ -179,7 +179,7 @@ fn make(
 }
 
 /// A resource's child, or children by key, as expressions see them: only those that the rules still speak of.
-fn seen(resource: &Resource, made: &[Child], there: Option<&BTreeMap<String, Value>>) -> Option<CelValue> {
+pub(super) fn seen(resource: &Resource, made: &[Child], there: Option<&BTreeMap<String, Value>>) -> Option<CelValue> {
     if resource.for_each.is_none() {
         return there?.get("").map(from_json);
     }
@@ -265,14 +265,14 @@ fn ready(
 }
 
 /// One item of a `forEach`.
-struct Item<'p> {
-    names: Vec<(&'p str, CelValue)>,
+pub(super) struct Item<'p> {
+    pub names: Vec<(&'p str, CelValue)>,
     /// The identity it has by itself.
-    key: Option<String>,
-    index: String,
+    pub key: Option<String>,
+    pub index: String,
 }
 
-fn items<'p>(world: &World<'_>, for_each: &'p ForEach, scope: &Scope<'_>) -> Result<Vec<Item<'p>>, Fault> {
+pub(super) fn items<'p>(world: &World<'_>, for_each: &'p ForEach, scope: &Scope<'_>) -> Result<Vec<Item<'p>>, Fault> {
     let mut items = Vec::new();
     match world.eval(&for_each.over, scope)? {
         CelValue::List(list) => {
@@ -327,7 +327,7 @@ fn own_key(value: &CelValue) -> Option<String> {
 }
 
 /// The identity of an item: what `itemKey` gives, else its own, else its index.
-fn item_key(
+pub(super) fn item_key(
     world: &World<'_>,
     for_each: &ForEach,
     scope: &Scope<'_>,

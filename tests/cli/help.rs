@@ -2,7 +2,8 @@
 
 use crate::run_cli::operator;
 
-const COMMANDS: [&str; 9] = ["run", "check", "test", "render", "rbac", "crd", "schema", "completions", "version"];
+const COMMANDS: [&str; 11] =
+    ["run", "check", "diff", "explain", "test", "render", "rbac", "crd", "schema", "completions", "version"];
 
 #[test]
 fn every_command_explains_itself() {
