@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `list`, `watch` | parents, children | the informers |
 //! | `patch` | parents' `status` | the report |
+//! | `get` | parents' CRDs, with a `ClusterRole` only | their schema, which the rules are checked against before they come into force |
 //! | `update` | parents' `finalizers` | owner references that block deletion, where the server enforces permission for them |
 //! | `create`, `patch` | children | server-side apply; the server asks for `create` too where there is no such object yet |
 //! | `get` | children | whose object is it that has the name of a child |
@@ -70,6 +71,15 @@ pub fn main(args: &Args) -> Outcome {
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace},
     })];
     if args.namespace.is_empty() {
+        // Objects of the whole cluster; a Role cannot give rights on them.
+        let schemas = programs.iter().map(Program::parent).collect::<BTreeSet<_>>().into_iter().map(|parent| {
+            let name = format!("{}.{}", plurals.of(parent), parent.group);
+            json!({
+                "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+                "resourceNames": [name], "verbs": ["get"],
+            })
+        });
+        let rules: Vec<Value> = rules.iter().cloned().chain(schemas).collect();
         objects.extend(subject.roles("ClusterRole", None, "network-operator", &rules));
     }
     for namespace in args.namespace.iter().collect::<BTreeSet<_>>() {
