@@ -5,6 +5,16 @@
 //! What does not compile there is refused with the CRD, with the property's path; what fails or answers differently comes
 //! back the same way when an object is created (`dryRun`).
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::format_collect,
+    clippy::doc_markdown,
+    reason = "a test that cannot be set up has failed, and it writes to a server of its own"
+)]
+
 #[path = "support/mod.rs"]
 mod support;
 
