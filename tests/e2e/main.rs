@@ -27,6 +27,8 @@ mod reload;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
+mod rights;
+#[cfg(test)]
 mod rule_edits;
 #[cfg(test)]
 mod scale;
