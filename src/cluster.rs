@@ -149,15 +149,11 @@ impl Cluster {
         kind: &Kind,
         namespace: &str,
         name: &str,
-        mut body: Value,
+        body: &Value,
         expect: Expect<'_>,
         force: bool,
     ) -> Result<DynamicObject, ApiError> {
-        match expect {
-            Expect::Nothing => body["metadata"]["resourceVersion"] = json!(NEVER),
-            Expect::Object(uid) => body["metadata"]["uid"] = json!(uid),
-        }
-        let answer = self.apply_body(kind, namespace, name, &body, force).await;
+        let answer = self.apply_body(kind, namespace, name, &expecting(body, expect), force).await;
         match answer {
             // Up to Kubernetes 1.22 the storage of Services has a create-on-update of its own, which answers so where there is
             // no such Service. There we look and then apply without the precondition; the race that this leaves is as small
@@ -166,10 +162,7 @@ impl Cluster {
                 if self.metadata(kind, namespace, name).await?.is_some() {
                     return Err(ApiError { problem: Problem::Changed, ..error });
                 }
-                if let Some(metadata) = body["metadata"].as_object_mut() {
-                    metadata.remove("resourceVersion");
-                }
-                self.apply_body(kind, namespace, name, &body, force).await
+                self.apply_body(kind, namespace, name, body, force).await
             }
             answer => answer,
         }
@@ -196,14 +189,11 @@ impl Cluster {
         kind: &Kind,
         namespace: &str,
         name: &str,
-        mut body: Value,
+        body: &Value,
         expect: Expect<'_>,
         force: bool,
     ) -> Result<DynamicObject, ApiError> {
-        match expect {
-            Expect::Nothing => body["metadata"]["resourceVersion"] = json!(NEVER),
-            Expect::Object(uid) => body["metadata"]["uid"] = json!(uid),
-        }
+        let body = expecting(body, expect);
         let mut params = PatchParams::apply(MANAGER).dry_run();
         params.force = force;
         let api = self.api(kind, namespace);
@@ -373,6 +363,16 @@ fn crd_from_openapi(document: &Value, gvk: &Gvk, plural: &str) -> Option<Value> 
             }],
         },
     }))
+}
+
+/// The body with what it must find.
+fn expecting(body: &Value, expect: Expect<'_>) -> Value {
+    let mut body = body.clone();
+    match expect {
+        Expect::Nothing => body["metadata"]["resourceVersion"] = json!(NEVER),
+        Expect::Object(uid) => body["metadata"]["uid"] = json!(uid),
+    }
+    body
 }
 
 fn lease_call(verb: &'static str, namespace: &str, name: &str) -> Call {

@@ -24,9 +24,9 @@ pub async fn step(shared: &Shared, kinds: &Kinds, parent: &Parent, key: &Key, mu
     let child = Key { kind: kind.id, namespace: key.namespace.clone(), name: step.name.as_str().into() };
     let mut executor = Executor { shared, kind: &kind, child: &child, step: &mut step };
     let done = match action {
-        Action::Create(body) => executor.create(parent, body).await,
-        Action::Change { body, uid } => executor.update(body, &uid, Done::Changed).await,
-        Action::Repair { body, uid } => executor.update(body, &uid, Done::Repaired).await,
+        Action::Create(body) => executor.create(parent, &body).await,
+        Action::Change { body, uid } => executor.update(&body, &uid, Done::Changed).await,
+        Action::Repair { body, uid } => executor.update(&body, &uid, Done::Repaired).await,
         Action::Prune { uid, resource_version } => executor.prune(&uid, &resource_version).await,
         Action::Unchanged => Ok(Done::Unchanged),
         Action::Held(hold) => Ok(Done::Held(hold)),
@@ -43,8 +43,8 @@ struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    async fn create(&mut self, parent: &Parent, body: Value) -> Result<Done, ApiError> {
-        match self.apply(body.clone(), Expect::Nothing).await {
+    async fn create(&mut self, parent: &Parent, body: &Value) -> Result<Done, ApiError> {
+        match self.apply(body, Expect::Nothing).await {
             Ok(()) => return Ok(Done::Created),
             Err(error) if matches!(error.problem, Problem::Changed | Problem::Exists) => {}
             Err(error) => return Err(error),
@@ -66,8 +66,8 @@ impl Executor<'_> {
         }
     }
 
-    async fn update(&mut self, body: Value, uid: &str, done: Done) -> Result<Done, ApiError> {
-        match self.apply(body.clone(), Expect::Object(uid)).await {
+    async fn update(&mut self, body: &Value, uid: &str, done: Done) -> Result<Done, ApiError> {
+        match self.apply(body, Expect::Object(uid)).await {
             Ok(()) => Ok(done),
             Err(error)
                 if matches!(error.problem, Problem::Immutable(_))
@@ -90,25 +90,25 @@ impl Executor<'_> {
     }
 
     /// One apply; where the rule yields to other managers, what they own is taken out and applied without.
-    async fn apply(&mut self, mut body: Value, expect: Expect<'_>) -> Result<(), ApiError> {
+    async fn apply(&mut self, body: &Value, expect: Expect<'_>) -> Result<(), ApiError> {
         let force = self.step.policy.on_conflict == OnConflict::Force;
         let Key { namespace, name, .. } = self.child;
-        let whole = body.clone();
-        let first = self.shared.cluster.apply(self.kind, namespace, name, body.clone(), expect, force).await;
+        let first = self.shared.cluster.apply(self.kind, namespace, name, body, expect, force).await;
         let (answer, yielded) = match first {
             Ok(answer) => (answer, Vec::new()),
             Err(ApiError { problem: Problem::FieldConflict(_), .. }) if matches!(expect, Expect::Nothing) => {
                 return Err(self.error(Problem::Exists));
             }
             Err(ApiError { problem: Problem::FieldConflict(conflicts), call, detail }) => {
-                if !conflicts.iter().all(|conflict| field_path::remove(&mut body, &conflict.field)) {
+                let mut rest = body.clone();
+                if !conflicts.iter().all(|conflict| field_path::remove(&mut rest, &conflict.field)) {
                     return Err(ApiError { problem: Problem::FieldConflict(conflicts), call, detail });
                 }
-                (self.shared.cluster.apply(self.kind, namespace, name, body, expect, force).await?, conflicts)
+                (self.shared.cluster.apply(self.kind, namespace, name, &rest, expect, force).await?, conflicts)
             }
             Err(error) => return Err(error),
         };
-        self.remember(answer, &whole, yielded);
+        self.remember(answer, body, yielded);
         Ok(())
     }
 

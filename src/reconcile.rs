@@ -163,8 +163,8 @@ impl Reconciler {
             programs.iter().map(|program| format!("{}@{}", program.name(), program.revision())).collect();
         let revision = revisions.join(",");
         let now = status::now();
-        let mut status = status::build(object, &report, &revision, &now);
         let verdict = status::verdict(&report);
+        let mut status = status::build(object, &report, &verdict, &revision, &now);
         if verdict.ready != status::Ready::True && status::differs(object, &verdict) {
             warn!("{who}: {}: {}", verdict.reason, verdict.message);
         }

@@ -264,9 +264,8 @@ fn trouble(result: &Result) -> Option<Trouble> {
     }
 }
 
-/// The whole status of a parent.
-pub fn build(parent: &Value, report: &Report, revision: &str, now: &str) -> Value {
-    let verdict = verdict(report);
+/// The whole status of a parent; `verdict` is that of the report.
+pub fn build(parent: &Value, report: &Report, verdict: &Verdict, revision: &str, now: &str) -> Value {
     let generation = parent.pointer("/metadata/generation").cloned().unwrap_or(Value::Null);
     let mut status = report.fields.clone();
     if !generation.is_null() {
@@ -463,12 +462,12 @@ mod tests {
     fn a_condition_keeps_its_time_while_its_status_stays() {
         let good = report(vec![result("a", Done::Created)]);
         let mut parent = json!({"metadata": {"generation": 3}});
-        parent["status"] = build(&parent, &good, "network@1", "first");
+        parent["status"] = build(&parent, &good, &verdict(&good), "network@1", "first");
         assert_eq!(parent["status"]["conditions"][0]["lastTransitionTime"], "first");
         assert_eq!(parent["status"]["childrenReady"], "1/1");
-        assert_eq!(parent["status"], build(&parent, &good, "network@1", "second"), "nothing to write");
+        assert_eq!(parent["status"], build(&parent, &good, &verdict(&good), "network@1", "second"), "nothing to write");
         let bad = report(vec![result("a", failed(Problem::Exists, ""))]);
-        let status = build(&parent, &bad, "network@1", "third");
+        let status = build(&parent, &bad, &verdict(&bad), "network@1", "third");
         assert_eq!(status["conditions"][0]["lastTransitionTime"], "third");
         assert_eq!(status["conditions"][1]["type"], "Stalled");
     }
@@ -476,12 +475,13 @@ mod tests {
     #[test]
     fn an_invalid_parent_keeps_what_was_said_of_its_children() {
         let mut parent = json!({"metadata": {"generation": 1}});
-        parent["status"] = build(&parent, &report(vec![result("a", Done::Created)]), "network@1", "first");
+        let good = report(vec![result("a", Done::Created)]);
+        parent["status"] = build(&parent, &good, &verdict(&good), "network@1", "first");
         let mut invalid = Report::default();
         let rendered =
             Rendered { invalid: vec![fault("gateway 10.0.0.1 is outside 192.168.0.0/16")], ..Rendered::default() };
         invalid.add(Vec::new(), std::iter::once(("network", rendered)));
-        let status = build(&parent, &invalid, "network@1", "second");
+        let status = build(&parent, &invalid, &verdict(&invalid), "network@1", "second");
         assert_eq!(status["children"], parent["status"]["children"]);
         assert_eq!(status["conditions"][0]["reason"], "InvalidSpec");
         assert_eq!(status["conditions"][0]["message"], "gateway 10.0.0.1 is outside 192.168.0.0/16");

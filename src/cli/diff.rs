@@ -289,7 +289,7 @@ impl Attempt<'_> {
     async fn dry_run(&self, body: &Value, expect: Expect<'_>) -> Result<DynamicObject, ApiError> {
         let force = self.step.policy.on_conflict == OnConflict::Force;
         let (cluster, namespace, name) = (&self.live.cluster, &self.parent.parent.namespace, &self.step.name);
-        match cluster.dry_run(self.kind, namespace, name, body.clone(), expect, force).await {
+        match cluster.dry_run(self.kind, namespace, name, body, expect, force).await {
             Err(ApiError { problem: Problem::FieldConflict(conflicts), call, detail })
                 if matches!(expect, Expect::Object(_)) =>
             {
@@ -297,7 +297,7 @@ impl Attempt<'_> {
                 if !conflicts.iter().all(|conflict| field_path::remove(&mut body, &conflict.field)) {
                     return Err(ApiError { problem: Problem::FieldConflict(conflicts), call, detail });
                 }
-                cluster.dry_run(self.kind, namespace, name, body, expect, force).await
+                cluster.dry_run(self.kind, namespace, name, &body, expect, force).await
             }
             answer => answer,
         }

@@ -11,6 +11,7 @@ use cel::objects::Key;
 use super::budget::Budget;
 use super::eval::Frame;
 use super::scope::Scope;
+use super::syntax::RESERVED;
 use super::value::{list, text, type_value};
 use crate::rules::functions::{self, Overloads};
 
@@ -294,38 +295,13 @@ impl Field {
     }
 }
 
-/// The words that are no names in CEL.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// The property name that Kubernetes escapes as `name`, when it is an escaped one: `foo__dash__bar` is `foo-bar`.
 pub fn unescape(name: &str) -> Option<String> {
     if !name.contains("__") {
         return None;
     }
     if let Some(word) = name.strip_prefix("__").and_then(|name| name.strip_suffix("__"))
-        && RESERVED.contains(&word)
+        && (RESERVED.contains(&word) || ["true", "false", "null", "in"].contains(&word))
     {
         return Some(word.to_owned());
     }

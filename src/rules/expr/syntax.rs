@@ -14,7 +14,8 @@ use super::lexer::{Kind, Token};
 use super::value::shorten;
 use crate::rules::functions;
 
-const RESERVED: [&str; 17] = [
+/// Words that CEL keeps for itself, besides its literals and `in`.
+pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
