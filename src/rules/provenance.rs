@@ -84,7 +84,7 @@ impl Program {
             }
             let there = observed.resources.get(&*resource.id);
             let mut made: Vec<Child> = Vec::new();
-            make(&world, resource, there, &missing, &mut made);
+            make(&world, resource, there, &missing, &mut made, &mut Vec::new());
             if made.iter().any(|child| there.is_none_or(|there| !there.contains_key(&child.item))) {
                 missing.insert(&resource.id);
             }

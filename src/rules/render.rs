@@ -26,10 +26,11 @@ impl Program {
         let mut children = Vec::with_capacity(self.resources.len());
         // Ids that the rules speak of for this parent, and of those, the ones that are not all there.
         let mut missing: BTreeSet<&str> = BTreeSet::new();
+        let mut unjudged = Vec::new();
         for resource in &self.resources {
             let there = observed.resources.get(&*resource.id);
             let first = children.len();
-            make(&world, resource, there, &missing, &mut children);
+            make(&world, resource, there, &missing, &mut children, &mut unjudged);
             let Some(made) = children.get(first..).filter(|made| !made.is_empty() || resource.for_each.is_some())
             else {
                 continue;
@@ -41,6 +42,11 @@ impl Program {
                 && let Some(value) = seen(resource, made, there)
             {
                 world.resources.insert(resource.id.to_string(), value);
+            }
+        }
+        for one in unjudged {
+            if let Some(child) = children.get_mut(one.child) {
+                child.ready = Some(ready(&world, &one, &missing));
             }
         }
         collisions(&mut children);
@@ -94,23 +100,44 @@ impl Program {
     }
 }
 
+/// A child that is there and whose `readyWhen` is still to be asked: it may read any other child, also one that is made
+/// later, for readiness orders nothing.
+pub(super) struct Unjudged<'p> {
+    /// Its place among the children.
+    child: usize,
+    resource: &'p Resource,
+    /// What `forEach` binds.
+    names: Vec<(&'p str, CelValue)>,
+    object: &'p Value,
+}
+
 /// Every child of one resource: none, one, or one for each item.
-pub(super) fn make(
+pub(super) fn make<'p>(
     world: &World<'_>,
-    resource: &Resource,
-    there: Option<&BTreeMap<String, Value>>,
+    resource: &'p Resource,
+    there: Option<&'p BTreeMap<String, Value>>,
     missing: &BTreeSet<&str>,
     children: &mut Vec<Child>,
+    unjudged: &mut Vec<Unjudged<'p>>,
 ) {
     let scope = world.scope();
-    let child = |item: &str, state: ChildState, ready| Child {
+    let child = |item: &str, state: ChildState| Child {
         id: resource.id.to_string(),
         item: item.to_owned(),
         gvk: resource.gvk.clone(),
         policy: resource.policy,
         at: resource.at.clone(),
         state,
-        ready,
+        ready: None,
+    };
+    let mut good = |children: &mut Vec<Child>, item: &str, state, names: Vec<(&'p str, CelValue)>| {
+        let mut child = child(item, state);
+        match there.and_then(|there| there.get(item)) {
+            Some(_) if resource.ready_when.is_empty() => child.ready = Some(Ok(true)),
+            Some(object) => unjudged.push(Unjudged { child: children.len(), resource, names, object }),
+            None => {}
+        }
+        children.push(child);
     };
     // `when` that does not look at the item is asked first: it may be what guards the list.
     if let Some(when) = resource.when.as_ref().filter(|_| !resource.when_per_item) {
@@ -119,13 +146,11 @@ pub(super) fn make(
         {
             Ok(true) => {}
             Ok(false) => return,
-            Err(state) => return children.push(child("", state, None)),
+            Err(state) => return children.push(child("", state)),
         }
     }
     let Some(for_each) = &resource.for_each else {
-        let state = manifest(world, resource, &scope, missing);
-        let ready = ready(world, resource, &scope, there.and_then(|there| there.get("")));
-        return children.push(child("", state, ready));
+        return good(children, "", manifest(world, resource, &scope, missing), Vec::new());
     };
     let items = match waiting(&for_each.over.resources, missing) {
         Some(wait) => Err(wait),
@@ -133,13 +158,13 @@ pub(super) fn make(
     };
     let items = match items {
         Ok(items) => items,
-        Err(state) => return children.push(child("", state, None)),
+        Err(state) => return children.push(child("", state)),
     };
     let mut keys: HashMap<String, usize> = HashMap::new();
     for item in items {
         let mut inner = scope.child();
-        for (name, value) in item.names {
-            inner.set(name, value);
+        for (name, value) in &item.names {
+            inner.set(*name, value.clone());
         }
         let wanted = match resource.when.as_ref().filter(|_| resource.when_per_item) {
             None => Ok(true),
@@ -155,12 +180,12 @@ pub(super) fn make(
             Ok(key) => key,
             Err(fault) => {
                 // Which child it would be is not known: it may be any, so none of them is given up.
-                children.push(child("", ChildState::Failed(fault), None));
+                children.push(child("", ChildState::Failed(fault)));
                 continue;
             }
         };
         if let Err(state) = wanted {
-            children.push(child(&key, state, None));
+            children.push(child(&key, state));
             continue;
         }
         if let Some(twin) = keys.get(&key).and_then(|index| children.get_mut(*index)) {
@@ -173,8 +198,7 @@ pub(super) fn make(
         }
         keys.insert(key.clone(), children.len());
         let state = manifest(world, resource, &inner, missing);
-        let ready = ready(world, resource, &inner, there.and_then(|there| there.get(&key)));
-        children.push(child(&key, state, ready));
+        good(children, &key, state, item.names);
     }
 }
 
@@ -243,25 +267,20 @@ fn judge(parent: &Gvk, resource: &Resource, manifest: &Value) -> Option<Fault> {
     at(format!("the {kind} has {size} bytes of JSON, more than the {MAX_OBJECT_BYTES} that an object may have"))
 }
 
-fn ready(
-    world: &World<'_>,
-    resource: &Resource,
-    scope: &Scope<'_>,
-    there: Option<&Value>,
-) -> Option<Result<bool, Fault>> {
-    let object = there?;
-    if resource.ready_when.is_empty() {
-        return Some(Ok(true));
+/// Whether a child is ready, once it is known of every child whether it is there. What reads one that is not there yet is
+/// not ready yet.
+fn ready(world: &World<'_>, child: &Unjudged<'_>, missing: &BTreeSet<&str>) -> Result<bool, Fault> {
+    let mut scope = world.scope();
+    for (name, value) in &child.names {
+        scope.set(*name, value.clone());
     }
-    let mut scope = scope.child();
-    scope.set("resource", from_json(object));
-    for code in &resource.ready_when {
-        match world.truth(code, &scope, "readyWhen") {
-            Ok(true) => {}
-            other => return Some(other),
+    scope.set("resource", from_json(child.object));
+    for code in &child.resource.ready_when {
+        if waiting(&code.resources, missing).is_some() || !world.truth(code, &scope, "readyWhen")? {
+            return Ok(false);
         }
     }
-    Some(Ok(true))
+    Ok(true)
 }
 
 /// One item of a `forEach`.
