@@ -6,6 +6,7 @@ mod faults;
 mod hostile;
 mod patching;
 mod properties;
+mod reading;
 mod rendering;
 
 use std::sync::Arc;
