@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::call::default;
 use super::expression::{Checked, Checker};
 use super::scope::{Scope, Value};
 use crate::diagnostic::Diagnostic;
+use crate::rules::schema::instance::violations_of;
 use crate::rules::schema::{Schema, Shape};
 use crate::rules::suggest::did_you_mean;
 use crate::rules::types::Type;
@@ -165,6 +168,16 @@ impl Checker<'_> {
                 Some(similar) => fault.help(format!("did you mean `{similar}`?")).help(format!("it is one of {list}")),
                 None => fault.help(format!("it is one of {list}")),
             });
+            return;
+        }
+        let constant = match &node.expr {
+            Expr::Literal(LiteralValue::String(text)) => Json::from(text.inner()),
+            Expr::Literal(LiteralValue::Int(number)) => Json::from(*number.inner()),
+            _ => return,
+        };
+        for violation in violations_of(&constant, schema, &format!("`{what}`")) {
+            let fault = Diagnostic::error(violation.code, violation.message, self.at(node));
+            self.found.push(violation.help.into_iter().fold(fault, Diagnostic::help));
         }
     }
 
