@@ -116,8 +116,16 @@ impl Context<'_> {
                     fault.help("say what an absent value means with `.orValue(…)`, or give the resource a `when`"),
                 );
             }
-            if matches!(inner.path.as_str(), "metadata.labels" | "metadata.annotations") {
-                names::labels(self, &entry.value, name == "labels");
+            let of_metadata = place.path == "metadata" || place.path.ends_with(".metadata");
+            // Pod templates and selectors inside of the manifest too, as far as their kind is known.
+            let is_map = matches!(inner.schema.shape, Shape::Map(_));
+            match name.as_str() {
+                "labels" | "annotations" if of_metadata && (is_map || place.path == "metadata") => {
+                    names::labels(self, &entry.value, name == "labels");
+                }
+                "matchLabels" if is_map => names::labels(self, &entry.value, true),
+                "selector" if is_map && place.path == "spec" => names::labels(self, &entry.value, true),
+                _ => {}
             }
         }
         if !computed {
