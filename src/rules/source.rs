@@ -19,7 +19,7 @@ pub struct ReadError {
 }
 
 /// Reads rule files: a file as it is, a folder by its `*.yaml` and `*.yml` files (not those of its sub-folders: a mounted
-/// `ConfigMap` keeps old versions in hidden ones), in the order of their names.
+/// `ConfigMap` keeps old versions in hidden ones; nor a `kustomization.yaml`), in the order of their names.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Arc<SourceFile>>, ReadError> {
     let mut files = Vec::new();
     for path in paths {
@@ -49,8 +49,12 @@ pub fn confirmations(paths: &[PathBuf]) -> BTreeSet<String> {
     texts.flat_map(|text| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()).collect()
 }
 
+/// What kustomize wants to find in a folder that it builds, such as that of the shipped rules.
+const NO_RULE_FILES: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
+
 fn is_rule_file(path: &Path) -> bool {
-    let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let hidden = name.starts_with('.') || NO_RULE_FILES.contains(&&*name);
     let yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     yaml && !hidden && !path.is_dir()
 }
