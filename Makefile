@@ -9,7 +9,7 @@ export KUBE_VERSION
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build control-plane demo dev dev-start dev-stop test
+.PHONY: help build control-plane demo dev dev-start dev-stop test rbac
 
 help: ## List these commands
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-21s%s\n", $$1, $$2 }'
@@ -36,3 +36,10 @@ dev-stop: ## End what dev-start started
 
 test: ## Run every check and test
 	@tests/run.sh
+
+rbac: ## Write the rights that the shipped rules need into kustomize/
+	@cargo build --locked
+	target/debug/network-operator rbac rules >kustomize/base/rbac.yaml
+	@# The account is the base's; the Role for the Lease, too.
+	target/debug/network-operator rbac --namespace network-operator --no-leader-election rules \
+	  | sed '2,/^---$$/d' >kustomize/components/single-namespace/rbac.yaml

@@ -6,11 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::control_plane::repository;
-use crate::{components, kustomization, objects, one, overlay, overlays, text, with_component};
-
-fn identity(object: &Value) -> String {
-    format!("{} {}", object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str().unwrap_or_default())
-}
+use crate::{components, identity, kustomization, objects, one, overlay, overlays, text, with_component};
 
 fn pod(objects: &[Value]) -> &Value {
     &one(objects, "Deployment")["spec"]["template"]["spec"]
@@ -46,7 +42,7 @@ fn assert_consistent(what: &str, objects: &[Value]) {
                 object["roleRef"]["kind"].as_str().unwrap_or_default(),
                 object["roleRef"]["name"].as_str().unwrap_or_default()
             );
-            assert!(objects.iter().any(|other| self::identity(other) == role), "{what}: {identity}: no {role}");
+            assert!(objects.iter().any(|other| crate::identity(other) == role), "{what}: {identity}: no {role}");
         }
     }
     let labels = &deployment["spec"]["template"]["metadata"]["labels"];
@@ -174,4 +170,24 @@ fn the_shipped_files_name_no_registry() {
     let containerfile = std::fs::read_to_string(repository().join("Containerfile")).expect("the Containerfile");
     let from: Vec<_> = containerfile.lines().filter(|line| line.starts_with("FROM ")).collect();
     assert_eq!(from, ["FROM scratch"]);
+}
+
+/// What `rbac` prints.
+fn rights(arguments: &[&str]) -> Vec<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_network-operator"));
+    let output = command.arg("rbac").args(arguments).arg(repository().join("rules")).output().expect("start rbac");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    objects(&String::from_utf8(output.stdout).expect("text"))
+}
+
+#[test]
+fn the_shipped_rights_are_those_that_the_command_prints() {
+    let shipped = |file: &str| {
+        let path = repository().join("kustomize").join(file);
+        objects(&std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+    };
+    assert_eq!(shipped("base/rbac.yaml"), rights(&[]), "run `make rbac`");
+    let mut one_namespace = rights(&["--namespace", "network-operator", "--no-leader-election"]);
+    one_namespace.retain(|object| object["kind"] != "ServiceAccount");
+    assert_eq!(shipped("components/single-namespace/rbac.yaml"), one_namespace, "run `make rbac`");
 }

@@ -34,7 +34,8 @@ fn components() -> Vec<PathBuf> {
 fn folders(of: &str) -> Vec<PathBuf> {
     let folder = support::control_plane::repository().join("kustomize").join(of);
     let entries = std::fs::read_dir(&folder).expect("a folder of kustomizations");
-    let mut folders: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect();
+    let mut folders: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect();
     folders.sort();
     assert!(folders.len() >= 4, "too few in {}", folder.display());
     folders
@@ -49,8 +50,11 @@ fn overlay(name: &str) -> PathBuf {
 /// What `kubectl kustomize` prints for this folder.
 #[cfg(test)]
 fn text(folder: &Path) -> String {
-    let output =
-        std::process::Command::new("kubectl").arg("kustomize").arg(folder).output().expect("start kubectl: is it installed?");
+    let output = std::process::Command::new("kubectl")
+        .arg("kustomize")
+        .arg(folder)
+        .output()
+        .expect("start kubectl: is it installed?");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && said.is_empty(), "kubectl kustomize {}: {said}", folder.display());
     String::from_utf8(output.stdout).expect("text")
@@ -87,4 +91,14 @@ fn one<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
     let first = found.next().unwrap_or_else(|| panic!("no {kind}"));
     assert!(found.next().is_none(), "two objects of kind {kind}");
     first
+}
+
+/// Kind and name.
+#[cfg(test)]
+fn identity(object: &Value) -> String {
+    format!(
+        "{} {}",
+        object["kind"].as_str().unwrap_or_default(),
+        object["metadata"]["name"].as_str().unwrap_or_default()
+    )
 }

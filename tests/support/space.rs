@@ -13,11 +13,14 @@ use super::operator::{ACCOUNT, Starter};
 use super::resource::{CONFIG_MAPS, ENDPOINT_SLICES, NETWORKS, Resource, SERVICE_ACCOUNTS, SERVICES};
 use super::{ensure, eventually};
 
-/// The `ClusterRole` that is shipped.
-static CLUSTER_ROLE: LazyLock<Value> = LazyLock::new(|| {
+/// The rules of every role that is shipped: of the `ClusterRole`, and of the `Role` in the operator's own namespace.
+static SHIPPED_RIGHTS: LazyLock<Value> = LazyLock::new(|| {
     let text = std::fs::read_to_string(repository().join("kustomize/base/rbac.yaml")).expect("rbac.yaml");
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("rbac.yaml is YAML");
-    documents.into_iter().find(|document| document["kind"] == "ClusterRole").expect("a ClusterRole in rbac.yaml")
+    let roles = documents.iter().filter_map(|document| document["rules"].as_array());
+    let rules: Vec<Value> = roles.flatten().cloned().collect();
+    assert!(!rules.is_empty(), "no role in rbac.yaml");
+    Value::Array(rules)
 });
 
 /// A namespace on a control plane, and files of its own.
@@ -42,7 +45,7 @@ impl<'a> Space<'a> {
     /// in namespaces for this one only.
     pub fn on(plane: &'a ControlPlane) -> Self {
         let space = Self::without_rights(plane);
-        space.grant(&CLUSTER_ROLE["rules"]);
+        space.grant(&SHIPPED_RIGHTS);
         space
     }
 
@@ -62,9 +65,9 @@ impl<'a> Space<'a> {
         space
     }
 
-    /// The rules of the shipped `ClusterRole`.
+    /// The rules of the roles that are shipped.
     pub fn shipped_rights() -> Value {
-        CLUSTER_ROLE["rules"].clone()
+        SHIPPED_RIGHTS.clone()
     }
 
     /// Gives the operator's account these rights in this namespace, instead of those that it had.
