@@ -12,7 +12,8 @@ use tracing::{debug, error, info, warn};
 
 use crate::cluster::Cluster;
 use crate::diagnostic::SourceFile;
-use crate::informer::{self, Role, Shared};
+use crate::health::{self, Obstacles, Report};
+use crate::informer::{self, Fare, Role, Shared};
 use crate::kinds::{Kind, Kinds};
 use crate::lease::Leadership;
 use crate::observe::Interest;
@@ -39,9 +40,6 @@ pub struct Options {
     pub grace: Duration,
 }
 
-/// Turns true once an informer has its first list.
-type Synced = watch::Receiver<bool>;
-
 /// See the module.
 pub struct Controller {
     options: Options,
@@ -50,10 +48,14 @@ pub struct Controller {
     tasks: Mutex<JoinSet<()>>,
     /// The CRDs of the parents, as far as they could be read.
     crds: Mutex<Vec<CrdSchema>>,
+    /// What stands in the way of being ready, apart from watches. `caches` is set until the first rules are in force.
+    obstacles: Mutex<Obstacles>,
 }
 
 struct Informer {
-    synced: Synced,
+    /// The plural of its kind, and the namespace if it is only one.
+    what: String,
+    fare: Arc<Fare>,
     task: AbortHandle,
 }
 
@@ -68,7 +70,15 @@ impl Controller {
             names: crate::store::Interner::default(),
         });
         let reconciler = Arc::new(Reconciler { shared, kinds: Arc::new(Kinds::default()), rules: RwLock::default() });
-        Self { options, reconciler, informers: Mutex::default(), tasks: Mutex::default(), crds: Mutex::default() }
+        let starting = Obstacles { caches: Some("the rules are being loaded".to_owned()), ..Obstacles::default() };
+        Self {
+            options,
+            reconciler,
+            informers: Mutex::default(),
+            tasks: Mutex::default(),
+            crds: Mutex::default(),
+            obstacles: Mutex::new(starting),
+        }
     }
 
     /// Runs until `stop` turns true, then finishes what is in flight.
@@ -80,6 +90,7 @@ impl Controller {
             self.install(&loaded).await;
             let (parents, children) = self.reconciler.shared.store.len();
             info!("caches are in sync: {parents} parents, {children} children");
+            self.obstacle(|obstacles| obstacles.caches = None);
             for _ in 0..self.options.concurrency {
                 workers.spawn(work(self.reconciler.clone(), leadership.subscribe()));
             }
@@ -118,6 +129,7 @@ impl Controller {
         let crds = self.crds.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let loaded = Loaded { confirmed, ..reload::merge(before, files, &crds) };
         reload::announce(&loaded);
+        self.obstacle(|obstacles| obstacles.rules = loaded.fault());
         loaded
     }
 
@@ -178,9 +190,8 @@ impl Controller {
         for kind in &parents {
             syncing.extend(self.watch(kind, Role::Parent));
         }
-        for mut synced in syncing {
-            // An informer only ends when the whole controller does.
-            let _ = synced.wait_for(|synced| *synced).await;
+        for fare in syncing {
+            fare.synced().await;
         }
         if !self.may_prune(&mut rules, loaded).await {
             return;
@@ -200,9 +211,14 @@ impl Controller {
         let limit = (children * usize::from(self.options.max_prune) / 100).max(10);
         let revision = loaded.revision();
         if doomed.len() <= limit || loaded.confirmed.contains(&revision) {
+            self.obstacle(|obstacles| obstacles.rules = loaded.fault());
             return true;
         }
         let first: Vec<_> = doomed.iter().take(20).map(String::as_str).collect();
+        self.obstacle(|obstacles| {
+            let held = format!("rules {revision} are held: they would delete {} of {children} children", doomed.len());
+            obstacles.rules = Some(held);
+        });
         let more = if doomed.len() > first.len() {
             format!(" and {} more", doomed.len() - first.len())
         } else {
@@ -217,6 +233,34 @@ impl Controller {
         let running = !self.reconciler.rules.read().unwrap_or_else(PoisonError::into_inner).by_parent.is_empty();
         rules.prunes_held = true;
         !running
+    }
+
+    fn obstacle(&self, change: impl FnOnce(&mut Obstacles)) {
+        change(&mut self.obstacles.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether it can work at all; see [`health`].
+    pub fn live(&self, leadership: &Leadership) -> Report {
+        let informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = informers.values().flatten().filter(|informer| informer.task.is_finished());
+        let dead: Vec<_> = ended.map(|informer| informer.what.clone()).collect();
+        health::live(self.reconciler.shared.queue.stuck(leadership.leading_for()), &dead)
+    }
+
+    /// Whether its caches are complete, its watches run, and the rules of the files are in force; see [`health`].
+    pub fn ready(&self) -> Report {
+        let mut obstacles = self.obstacles.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing: Vec<_> = informers.values().flatten().filter(|informer| !informer.fare.is_synced()).collect();
+        missing.sort_by(|one, other| one.what.cmp(&other.what));
+        if !missing.is_empty() {
+            let names: Vec<_> = missing.iter().map(|informer| informer.what.as_str()).collect();
+            obstacles.caches = Some(format!("not listed yet: {}", names.join(", ")));
+        }
+        obstacles.watches = informers.values().flatten().filter_map(|informer| informer.fare.trouble()).collect();
+        obstacles.watches.sort();
+        obstacles.watches.dedup();
+        health::ready(obstacles)
     }
 
     /// Stops the informers of a role; the store keeps what they saw.
@@ -254,6 +298,7 @@ impl Controller {
             };
             if trouble != said {
                 warn!("not ready: {trouble}");
+                self.obstacle(|obstacles| obstacles.rules = Some(trouble.clone()));
                 said = trouble;
             }
             tokio::time::sleep(delay).await;
@@ -262,7 +307,7 @@ impl Controller {
     }
 
     /// Starts the informers of a kind, unless they run already.
-    fn watch(&self, kind: &Arc<Kind>, role: Role) -> Vec<Synced> {
+    fn watch(&self, kind: &Arc<Kind>, role: Role) -> Vec<Arc<Fare>> {
         let mut informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
         let running = informers.entry((kind.gvk.clone(), role)).or_default();
         if running.is_empty() {
@@ -270,13 +315,17 @@ impl Controller {
             let named = self.options.namespaces.iter().cloned().map(Some);
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             for namespace in everywhere.chain(named) {
-                let (sender, receiver) = watch::channel(false);
+                let fare = Arc::new(Fare::default());
+                let what = match &namespace {
+                    Some(namespace) => format!("{} in {namespace}", kind.resource.plural),
+                    None => kind.resource.plural.clone(),
+                };
                 debug!("watching {} in {}", kind.resource.plural, namespace.as_deref().unwrap_or("all namespaces"));
-                let run = informer::run(self.reconciler.shared.clone(), kind.clone(), namespace, role, sender);
-                running.push(Informer { synced: receiver, task: tasks.spawn(run) });
+                let run = informer::run(self.reconciler.shared.clone(), kind.clone(), namespace, role, fare.clone());
+                running.push(Informer { what, fare, task: tasks.spawn(run) });
             }
         }
-        running.iter().map(|informer| informer.synced.clone()).collect()
+        running.iter().map(|informer| informer.fare.clone()).collect()
     }
 }
 

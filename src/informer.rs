@@ -4,7 +4,7 @@
 //! `watcher`, the counterpart of client-go's Reflector and Delta FIFO. What it yields is trimmed on arrival to what the
 //! store keeps. Events are never filtered by a predicate: a deletion that nobody sees is a child that never comes back.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt};
@@ -64,15 +64,40 @@ pub enum Role {
     Child,
 }
 
-/// One informer: follows `kind` in `namespace` (all, if `None`) until the task is dropped. `synced` turns true once the
-/// first list is complete.
-pub async fn run(
-    shared: Arc<Shared>,
-    kind: Arc<Kind>,
-    namespace: Option<String>,
-    role: Role,
+/// How one informer fares, for those who ask.
+#[derive(Debug, Default)]
+pub struct Fare {
     synced: watch::Sender<bool>,
-) {
+    /// What the API server said last, and when, if it was an error.
+    complaint: Mutex<Option<(String, Instant)>>,
+}
+
+/// kube-runtime waits up to 30 s between two tries. What was said longer ago than that, with some time for the try itself, is over:
+/// a watch that is taken up again tells nothing until something happens.
+const RETRY: Duration = Duration::from_secs(45);
+
+impl Fare {
+    /// Whether the first list is complete.
+    pub fn is_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Returns once the first list is complete.
+    pub async fn synced(&self) {
+        // The sender is ours, so it cannot be gone.
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// What stands in the way of watching now, with what to do about it.
+    pub fn trouble(&self) -> Option<String> {
+        let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        complaint.as_ref().filter(|(_, at)| at.elapsed() < RETRY).map(|(text, _)| text.clone())
+    }
+}
+
+/// One informer: follows `kind` in `namespace` (all, if `None`) until the task is dropped, and keeps
+/// `fare` up to date.
+pub async fn run(shared: Arc<Shared>, kind: Arc<Kind>, namespace: Option<String>, role: Role, fare: Arc<Fare>) {
     let client = shared.cluster.client();
     let api: Api<DynamicObject> = match &namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &kind.resource),
@@ -83,7 +108,7 @@ pub async fn run(
         config = config.labels(&format!("{MANAGED_BY}={MANAGER}"));
     }
     let mut events = watcher::watcher(api, config).default_backoff().into_stream().boxed();
-    let mut informer = Informer { shared, kind, namespace, role, sweep: None, complaint: None };
+    let mut informer = Informer { shared, kind, namespace, role, sweep: None, fare, said: None };
     loop {
         match events.try_next().await {
             Ok(Some(event)) => {
@@ -94,7 +119,7 @@ pub async fn run(
                 let complete = matches!(event, Event::InitDone);
                 informer.handle(event);
                 if complete {
-                    synced.send_replace(true);
+                    informer.fare.synced.send_replace(true);
                 }
             }
             Ok(None) => return,
@@ -109,7 +134,9 @@ struct Informer {
     namespace: Option<String>,
     role: Role,
     sweep: Option<Sweep>,
-    complaint: Option<(String, Instant)>,
+    fare: Arc<Fare>,
+    /// The last complaint in the log.
+    said: Option<(String, Instant)>,
 }
 
 impl Informer {
@@ -186,15 +213,17 @@ impl Informer {
 
     fn complain(&mut self, error: &watcher::Error) {
         let text = explain(error, &self.kind, self.namespace.as_deref());
-        if self.complaint.as_ref().is_some_and(|(last, at)| *last == text && at.elapsed() < QUIET) {
+        *self.fare.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some((text.clone(), Instant::now()));
+        if self.said.as_ref().is_some_and(|(last, at)| *last == text && at.elapsed() < QUIET) {
             return;
         }
         warn!("{text}");
-        self.complaint = Some((text, Instant::now()));
+        self.said = Some((text, Instant::now()));
     }
 
     fn recovered(&mut self) {
-        if self.complaint.take().is_some() {
+        *self.fare.complaint.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if self.said.take().is_some() {
             info!("watching {} again", self.kind.resource.plural);
         }
     }

@@ -65,6 +65,7 @@ impl Settings {
 pub struct Leadership {
     /// Writes may begin until then; `None`: no limit (election is off) or not leading.
     until: Mutex<Term>,
+    since: Mutex<Option<Instant>>,
     leading: watch::Sender<bool>,
 }
 
@@ -78,12 +79,16 @@ enum Term {
 impl Leadership {
     /// Without election: always leading.
     pub fn unlimited() -> Self {
-        Self { until: Mutex::new(Term::Unlimited), leading: watch::channel(true).0 }
+        Self {
+            until: Mutex::new(Term::Unlimited),
+            since: Mutex::new(Some(Instant::now())),
+            leading: watch::channel(true).0,
+        }
     }
 
     /// With election: not leading yet.
     pub fn awaited() -> Self {
-        Self { until: Mutex::new(Term::None), leading: watch::channel(false).0 }
+        Self { until: Mutex::new(Term::None), since: Mutex::default(), leading: watch::channel(false).0 }
     }
 
     /// Whether a write may begin at this moment.
@@ -95,6 +100,11 @@ impl Leadership {
         }
     }
 
+    /// For how long this process has been leading; zero for a follower.
+    pub fn leading_for(&self) -> Duration {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed()).unwrap_or_default()
+    }
+
     /// Follows the changes.
     pub fn subscribe(&self) -> watch::Receiver<bool> {
         self.leading.subscribe()
@@ -102,11 +112,13 @@ impl Leadership {
 
     fn extend(&self, end: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Term::Until(end);
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
         self.leading.send_if_modified(|leading| !std::mem::replace(leading, true));
     }
 
     fn end(&self) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Term::None;
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.leading.send_if_modified(|leading| std::mem::replace(leading, false));
     }
 }

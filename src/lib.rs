@@ -48,8 +48,8 @@
 //! | texts and places | [`diagnostic`], [`yaml_text`] | – |
 //! | rules (pure, no cluster, no async) | [`rules`] | texts |
 //! | pure engine | [`fingerprint`], [`identity`], [`plan`], [`observe`], [`kinds`], [`store`], [`api_error`], [`field_path`] | rules |
-//! | control loop | [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`status`], [`reload`], [`lease`], [`controller`] | all above |
-//! | commands | [`cli`], [`telemetry`] | all above |
+//! | control loop | [`queue`], [`informer`], [`cluster`], [`execute`], [`reconcile`], [`status`], [`reload`], [`lease`], [`health`], [`controller`] | all above |
+//! | commands | [`cli`], [`serve`], [`telemetry`] | all above |
 //!
 //! # Where this departs from the first design, and why
 //!
@@ -72,6 +72,7 @@ pub mod diagnostic;
 pub mod execute;
 pub mod field_path;
 pub mod fingerprint;
+pub mod health;
 pub mod identity;
 pub mod informer;
 pub mod kinds;
@@ -82,6 +83,7 @@ pub mod queue;
 pub mod reconcile;
 pub mod reload;
 pub mod rules;
+pub mod serve;
 pub mod status;
 pub mod store;
 pub mod telemetry;

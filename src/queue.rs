@@ -9,7 +9,7 @@
 //! concurrency is unbounded by default, which is why this one exists.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -60,12 +60,15 @@ struct State<K> {
     slow: VecDeque<K>,
     /// Keys in a lane, with the time since when; a key that moved to the fast lane leaves a husk in the slow one.
     waiting: HashMap<K, (Lane, Instant)>,
-    working: HashSet<K>,
+    /// Keys that are being worked on, since when.
+    working: HashMap<K, Instant>,
     /// Keys that were added while being worked on.
     again: HashMap<K, Lane>,
     later: BinaryHeap<Reverse<(Instant, u64, K)>>,
     failures: HashMap<K, u32>,
     sequence: u64,
+    /// When a key was last handed out or came back.
+    moved: Instant,
     taken: u32,
     closed: bool,
 }
@@ -87,7 +90,8 @@ impl<K: Hash + Eq + Ord + Clone> WorkQueue<K> {
                 fast: VecDeque::new(),
                 slow: VecDeque::new(),
                 waiting: HashMap::new(),
-                working: HashSet::new(),
+                working: HashMap::new(),
+                moved: Instant::now(),
                 again: HashMap::new(),
                 later: BinaryHeap::new(),
                 failures: HashMap::new(),
@@ -203,6 +207,17 @@ impl<K: Hash + Eq + Ord + Clone> WorkQueue<K> {
         self.lock().working.len()
     }
 
+    /// For how long work has not moved although it should have: the age of the oldest key that is being worked on, or of the
+    /// oldest one that waits while nothing is handed out. `able`: how long there have been workers to take one.
+    pub fn stuck(&self, able: Duration) -> Duration {
+        let state = self.lock();
+        let now = Instant::now();
+        let working = state.working.values().min().map(|since| now.saturating_duration_since(*since));
+        let waiting = state.waiting.values().map(|(_, since)| *since).min();
+        let waiting = waiting.map(|since| now.saturating_duration_since(since.max(state.moved)).min(able));
+        working.max(waiting).unwrap_or_default()
+    }
+
     fn delay(&self, key: &K, failures: u32) -> Duration {
         let doubled = self.backoff.first.saturating_mul(1u32 << failures.saturating_sub(1).min(20));
         let full = doubled.min(self.backoff.most);
@@ -218,7 +233,7 @@ impl<K: Hash + Eq + Ord + Clone> WorkQueue<K> {
 
 impl<K: Hash + Eq + Ord + Clone> State<K> {
     fn add(&mut self, key: K, lane: Lane, now: Instant) {
-        if self.working.contains(&key) {
+        if self.working.contains_key(&key) {
             let again = self.again.entry(key).or_insert(lane);
             if lane == Lane::Fast {
                 *again = Lane::Fast;
@@ -265,7 +280,8 @@ impl<K: Hash + Eq + Ord + Clone> State<K> {
             }
             self.waiting.remove(&key);
             self.taken = self.taken.wrapping_add(1);
-            self.working.insert(key.clone());
+            self.working.insert(key.clone(), now);
+            self.moved = now;
             let failures = self.failures.get(&key).copied().unwrap_or_default();
             return Some(Taken { key, waited: now.saturating_duration_since(since), failures });
         }
@@ -273,6 +289,7 @@ impl<K: Hash + Eq + Ord + Clone> State<K> {
 
     fn finish(&mut self, key: &K) {
         self.working.remove(key);
+        self.moved = Instant::now();
         if let Some(lane) = self.again.remove(key) {
             self.add(key.clone(), lane, Instant::now());
         }
@@ -385,5 +402,26 @@ mod tests {
         }
         keys.sort_unstable();
         assert_eq!(keys, [1, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_does_not_move_shows_and_a_follower_is_not_to_blame() {
+        let queue = WorkQueue::new(Backoff::default());
+        let able = Duration::from_hours(1);
+        assert_eq!(queue.stuck(able), Duration::ZERO);
+        queue.add(1, Lane::Fast);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(queue.stuck(able), Duration::from_secs(10), "nobody takes it");
+        assert_eq!(queue.stuck(Duration::ZERO), Duration::ZERO, "a follower waits");
+        assert_eq!(queue.stuck(Duration::from_secs(3)), Duration::from_secs(3), "it leads for three seconds only");
+        queue.next().await;
+        queue.add(2, Lane::Fast);
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert_eq!(queue.stuck(able), Duration::from_secs(20), "taken, and not done");
+        queue.next().await;
+        queue.done(&1);
+        queue.done(&2);
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert_eq!(queue.stuck(able), Duration::ZERO, "nothing to do");
     }
 }

@@ -51,6 +51,16 @@ impl Loaded {
         sets.join(",")
     }
 
+    /// Why the rules in the files are not those in force, in the words of the checker; `None` if they are.
+    pub fn fault(&self) -> Option<String> {
+        if let Some(trouble) = &self.trouble {
+            return Some(format!("rules cannot be loaded: {trouble}"));
+        }
+        let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+        let errors: Vec<_> = errors.map(ToString::to_string).collect();
+        (!errors.is_empty()).then(|| errors.join("\n"))
+    }
+
     /// Whether the files are as they should be.
     pub fn is_good(&self) -> bool {
         self.trouble.is_none() && !self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)

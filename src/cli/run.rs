@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::controller::{Controller, Options};
 use crate::lease::{self, Leadership, Settings};
 use crate::reload::RuleFiles;
+use crate::serve;
 use crate::telemetry::log;
 
 /// Arguments of `run`.
@@ -68,6 +69,9 @@ pub struct Args {
     /// Deadline of every single call to the API server, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     call_timeout: f32,
+    /// Answer `/livez` and `/readyz` over HTTP at this address, such as `0.0.0.0:8080`; without it, nowhere.
+    #[arg(long, value_name = "IP:PORT", env = "NETWORK_OPERATOR_HEALTH_ADDRESS")]
+    health_address: Option<std::net::SocketAddr>,
     /// Log level (`error`, `warn`, `info`, `debug`, `trace`) or filter.
     #[arg(long, value_name = "FILTER", default_value = "info", env = "RUST_LOG")]
     log: String,
@@ -107,7 +111,10 @@ async fn run(args: &Args) -> Result<(), String> {
     };
     info!("network-operator {} at {server}", env!("CARGO_PKG_VERSION"));
     let stop = stop_signal()?;
-    let controller = Controller::new(cluster.clone(), options);
+    let controller = Arc::new(Controller::new(cluster.clone(), options));
+    if let Some(address) = args.health_address {
+        tokio::spawn(serve::serve(serve::bind(address).await?, controller.clone(), leadership.clone()));
+    }
     let (done, mut finished) = watch::channel(false);
     let run = async {
         controller.run(RuleFiles::new(args.rules.clone()), &leadership, stop.clone()).await;

@@ -15,6 +15,8 @@ mod bed;
 #[cfg(test)]
 mod crd;
 #[cfg(test)]
+mod health;
+#[cfg(test)]
 mod leader;
 #[cfg(test)]
 mod life;
